@@ -1,0 +1,21 @@
+"""Names on the wire: group, labels, annotations, the gate. Each is written once, here."""
+
+GROUP = "lstqueue.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+LABEL_JOB = f"{GROUP}/job"
+"""On every child Job, Service and pod of an inline gang: the DeadlineJob's UID."""
+LABEL_GROUP = f"{GROUP}/group"
+"""On child Jobs and pods: the name of the worker group."""
+LABEL_RESTART = f"{GROUP}/restart"
+"""On child Jobs and pods: which whole-gang restart they belong to, from 0."""
+LABEL_ATTEMPT = f"{GROUP}/attempt"
+"""On a pod, set when it is ungated: the admission it belongs to."""
+ANNOTATION_RANK = f"{GROUP}/rank"
+"""On a pod, set when it is ungated: its global rank; reaches the container by the downward API."""
+
+GATE = f"{GROUP}/placement"
+"""The scheduling gate that only lstqueue lifts."""
+PRIORITY_CLASS = "lstqueue"
+"""PriorityClass of inline gangs: managed pods never preempt."""

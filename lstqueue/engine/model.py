@@ -1,0 +1,288 @@
+"""The values that go into a decision and come out of it.
+
+All times are integer milliseconds since the Unix epoch, all durations integer milliseconds, all resources
+integers as in `topology.model`. Everything is frozen; a pass never changes its input.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from lstqueue.topology.model import Node, PodShape, Resources, Toleration
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+
+
+class Order(enum.Enum):
+    """How a queue orders its jobs (docs/engine.md, step 3)."""
+
+    LST = "lst"
+    EDF = "edf"
+    FIFO = "fifo"
+
+
+class State(enum.Enum):
+    """Where a job stands for the engine."""
+
+    WAITING = "waiting"  # may be admitted
+    HELD_BACK = "held-back"  # waits, but may not be admitted: `Job.held_back` says why
+    ADMITTED = "admitted"  # owns its capacity, not all members run yet
+    RUNNING = "running"  # every member runs or has succeeded
+    ENDING = "ending"  # finished or suspended; its pods still leave
+
+
+class Band(enum.IntEnum):
+    """Coarse class of a job in the order; the lower goes first. Band 1 (shed) comes with overload shedding."""
+
+    DEADLINE = 0
+    REST = 2  # late, or without a deadline
+
+
+class Level(enum.Enum):
+    """How likely a deadline is to hold. UNKNOWN: no estimate, or no deadline to judge."""
+
+    IMPOSSIBLE = "IMPOSSIBLE"
+    UNLIKELY = "UNLIKELY"
+    AT_RISK = "AT_RISK"
+    LIKELY = "LIKELY"
+    UNKNOWN = "UNKNOWN"
+
+
+class Code(enum.Enum):
+    """Why a job waits; the machine-readable half of every explanation."""
+
+    QUEUE_NOT_FOUND = "QueueNotFound"
+    RESOURCE_NOT_IN_QUEUE = "ResourceNotInQueue"  # an extended resource that no pool of the queue lists
+    IMPORTANCE_TOO_HIGH = "ImportanceTooHigh"
+    NO_MATCHING_NODES = (
+        "NoMatchingNodes"  # selectors, affinity, taints or size: no set of nodes could ever hold it
+    )
+    QUOTA_TOO_SMALL = "QuotaTooSmall"  # larger than the whole nominal quota
+    QUOTA_EXCEEDED = "QuotaExceeded"  # fits the quota once others leave
+    NO_ROOM = "NoRoom"  # fits the nodes once others leave
+    BACKING_OFF = "BackingOff"
+    HELD_BACK = "HeldBack"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Run time of the full gang, in ms, as quantiles lo <= mid <= hi, counted from its start."""
+
+    lo: int
+    mid: int
+    hi: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A share of the nodes a queue may use: those that match `selector`; `nominal` is its quota there.
+
+    cpu, memory, ephemeral-storage and pods that are not listed are limited by the nodes alone; an extended
+    resource that is not listed is refused. `tolerations` are added to the pods placed here.
+    """
+
+    name: str
+    selector: tuple[tuple[str, str], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    nominal: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A GPUQueue as the engine sees it."""
+
+    name: str
+    order: Order = Order.LST
+    pools: tuple[Pool, ...] = ()
+    max_importance: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`count` equal pods of a gang."""
+
+    name: str
+    count: int
+    shape: PodShape
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """What a job is charged on one node for one of its groups.
+
+    `bound` pods are there (bound, not Succeeded or Failed; already part of `Node.used`); `held` are expected
+    and not bound yet (not part of `Node.used`). Members that have finished are in neither.
+    """
+
+    group: int
+    pool: str
+    node: str
+    bound: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a job was told about its deadline.
+
+    The forecast pairs are (earliest, latest) in ms since the epoch, from the lo and hi quantiles; None where
+    no start can be foreseen. `earliest_feasible` is the earliest deadline that would be LIKELY now.
+    """
+
+    level: Level
+    reason: str = ""
+    start: tuple[int, int] | None = None
+    finish: tuple[int, int] | None = None
+    earliest_feasible: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a job's status says already; an update is planned only where the pass would say something else.
+
+    `slack` is the name of a bucket of `engine.slack.BUCKETS`, never a number, so that time alone seldom
+    changes it.
+    """
+
+    band: Band | None = None
+    code: Code | None = None
+    verdict: Verdict | None = None
+    slack: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One queued unit: a gang, what it promised to whom, and where it stands.
+
+    `overhead` is the launch cost o in ms. `since` is when the gang ran in full (RUNNING) or was admitted
+    (ADMITTED); 0 otherwise. `not_before` ends a back-off; `avoid` names nodes that failed it.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    queue: str
+    groups: tuple[Group, ...]
+    submit: int
+    deadline: int | None = None
+    estimate: Estimate | None = None
+    importance: int = 0
+    overhead: int = 0
+    state: State = State.WAITING
+    since: int = 0
+    assigned: tuple[Assigned, ...] = ()
+    not_before: int = 0
+    avoid: tuple[str, ...] = ()
+    held_back: str = ""
+    published: Published = Published()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything a pass may look at. Order of the tuples does not matter: the pass sorts.
+
+    `forecast_at` is when waiting jobs were last forecast (0: never); `changed` says that something moved
+    since, so that their forecasts are worth making anew.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    forecast_at: int = 0
+    changed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Every figure a pass depends on, in ms where it is a time. docs/engine.md says where each comes from.
+
+    `order` overrides the queues' own order when set (a policy for evaluations).
+    """
+
+    order: Order | None = None
+    overhead_share: float = 0.25  # a in the static key
+    quantum: int = 5 * MINUTE  # Q in the static key
+    late_hysteresis: int = 10 * MINUTE
+    lo_factor: float = 0.25
+    hi_factor: float = 1.5
+    outrun_factor: float = 1.5
+    forecast_interval: int = MINUTE
+    forecast_tolerance: int = 5 * MINUTE  # smaller moves of a forecast are not published
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlacement:
+    """Where the pods of one group go: one pool, and (node, count) pairs in rank order."""
+
+    pool: str
+    nodes: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A whole gang admitted by a pass; `groups` runs parallel to the job's groups."""
+
+    uid: str
+    queue: str
+    groups: tuple[GroupPlacement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What a job's status should say now; planned only where it differs from `Job.published`."""
+
+    uid: str
+    band: Band
+    code: Code | None
+    message: str
+    verdict: Verdict | None
+    slack: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a pass decided: a delta, never a line for each unfinished job.
+
+    `wake_at` is the next time at which time alone can change a decision, None when there is none.
+    `forecast` says that all waiting jobs were forecast. `counts` are figures for metrics and the log
+    (waiting, admitted, running, fits tried, ...). `kept` is what `explain` needs; it is no part of equality.
+    """
+
+    now: int
+    admit: tuple[Admission, ...] = ()
+    updates: tuple[Update, ...] = ()
+    wake_at: int | None = None
+    forecast: bool = False
+    counts: tuple[tuple[str, int], ...] = ()
+    kept: object = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """A job that stands before another, and how: `ahead` in the order, or `holding` the room it needs."""
+
+    uid: str
+    namespace: str
+    name: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a job waits, with numbers.
+
+    `needed` and `free` are per resource over the nodes it may use; `largest` is how many of its pods fit there
+    now. `change` is the smallest change that would let it start sooner, in words.
+    """
+
+    uid: str
+    code: Code | None
+    message: str
+    needed: Resources = ()
+    free: Resources = ()
+    largest: int = 0
+    blockers: tuple[Blocker, ...] = ()
+    start: tuple[int, int] | None = None
+    change: str = ""
