@@ -14,6 +14,8 @@ LABEL_ATTEMPT = f"{GROUP}/attempt"
 """On a pod, set when it is ungated: the admission it belongs to."""
 ANNOTATION_RANK = f"{GROUP}/rank"
 """On a pod, set when it is ungated: its global rank; reaches the container by the downward API."""
+ANNOTATION_CHARGE = f"{GROUP}/charge"
+"""On a pod, set when it is ungated: "queue/pool" it is charged to, so that the ledger can be rebuilt from pods."""
 
 GATE = f"{GROUP}/placement"
 """The scheduling gate that only lstqueue lifts."""

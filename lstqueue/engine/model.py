@@ -62,6 +62,7 @@ class Code(enum.Enum):
     QUOTA_TOO_SMALL = "QuotaTooSmall"  # larger than the whole nominal quota
     QUOTA_EXCEEDED = "QuotaExceeded"  # fits the quota once others leave
     NO_ROOM = "NoRoom"  # fits the nodes once others leave
+    HEAD_OF_LINE = "HeadOfLine"  # its fifo queue waits for the job at its head
     BACKING_OFF = "BackingOff"
     HELD_BACK = "HeldBack"
 
@@ -210,6 +211,28 @@ class Config:
     outrun_factor: float = 1.5
     forecast_interval: int = MINUTE
     forecast_tolerance: int = 5 * MINUTE  # smaller moves of a forecast are not published
+    forecast_depth: int = 1000  # waiting jobs a forecast follows, in order; 0 makes none
+
+    def __post_init__(self) -> None:
+        """Refuse figures with which a pass would not end or not mean anything.
+
+        Raises:
+            ValueError: Names the field and the range it must be in.
+        """
+        ranges = (
+            ("overhead_share", self.overhead_share, 0 <= self.overhead_share <= 1, "0 to 1"),
+            ("quantum", self.quantum, self.quantum >= 1, "1 ms or more"),
+            ("late_hysteresis", self.late_hysteresis, self.late_hysteresis >= 0, "0 ms or more"),
+            ("lo_factor", self.lo_factor, 0 < self.lo_factor <= 1, "above 0, at most 1"),
+            ("hi_factor", self.hi_factor, 1 <= self.hi_factor <= 100, "1 to 100"),
+            ("outrun_factor", self.outrun_factor, 1.01 <= self.outrun_factor <= 100, "1.01 to 100"),
+            ("forecast_interval", self.forecast_interval, self.forecast_interval >= 1, "1 ms or more"),
+            ("forecast_tolerance", self.forecast_tolerance, self.forecast_tolerance >= 1, "1 ms or more"),
+            ("forecast_depth", self.forecast_depth, self.forecast_depth >= 0, "0 or more"),
+        )
+        for name, value, fine, allowed in ranges:
+            if not fine:
+                raise ValueError(f"config.{name} is {value}; it must be {allowed}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,35 @@
+"""What `lstqueue crd` does: print the manifests, write them, or tell which files are out of date."""
+
+from __future__ import annotations
+
+import pathlib
+
+from lstqueue.api import crd
+
+
+def text() -> str:
+    """Return all manifests as one YAML stream."""
+    return "---\n".join(crd.files().values())
+
+
+def write(directory: pathlib.Path) -> list[pathlib.Path]:
+    """Write every manifest that differs and return the files written."""
+    directory.mkdir(parents=True, exist_ok=True)
+    files = stale(directory)
+    for path in files:
+        path.write_text(crd.files()[path.name], encoding="utf-8")
+    return files
+
+
+def stale(directory: pathlib.Path) -> list[pathlib.Path]:
+    """Return the files that are missing or differ from what the models say."""
+    return [
+        directory / name for name, content in crd.files().items() if _content(directory / name) != content
+    ]
+
+
+def _content(path: pathlib.Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None

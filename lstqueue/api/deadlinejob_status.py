@@ -1,0 +1,213 @@
+"""The status of a DeadlineJob: what lstqueue promised, where the gang stands, and what it tells its user.
+
+All admission state lives here, written before it is acted on. Times and durations are given in ms and written
+as text; `Status(...).dump()` is the JSON to write. What a status says is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Annotated, Any
+
+import pydantic
+
+from lstqueue.api import base, reading
+from lstqueue.api.conditions import Conditions
+
+RUNS = 10
+"""How many runs a status remembers."""
+NODES = 4096
+"""How many nodes a list in a status may name."""
+
+
+class Phase(enum.StrEnum):
+    """Where a DeadlineJob stands."""
+
+    PENDING = "Pending"
+    ADMITTED = "Admitted"
+    RUNNING = "Running"
+    SUSPENDING = "Suspending"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    REJECTED = "Rejected"
+
+
+class EstimateSource(enum.StrEnum):
+    """Where the estimated duration comes from."""
+
+    USER = "User"
+    QUEUE_DEFAULT = "QueueDefault"
+
+
+class NodeRanks(base.Model):
+    """The ranks of a group on one node."""
+
+    node: base.Text
+    """Name of the node."""
+    ranks: Annotated[pydantic.StrictStr, pydantic.Field(max_length=16384, pattern="^[0-9]+([-,][0-9]+)*$")]
+    """Global ranks as ranges, such as 0-7,9."""
+
+
+class GroupAdmission(base.Model):
+    """Where a group was placed."""
+
+    name: base.Text
+    """Name of the group."""
+    pool: base.Text
+    """The pool of the queue it is charged to."""
+    nodes: Annotated[tuple[NodeRanks, ...], base.list_map(NODES, "node")] = ()
+    """The nodes in rank order."""
+
+
+class Admission(base.Model):
+    """The capacity that is committed to the whole gang."""
+
+    at: base.StatusTime
+    """When it was committed."""
+    queue: base.Text
+    """The queue whose quota it uses."""
+    shape_hash: base.Text
+    """Digest of the gang it was decided for."""
+    groups: Annotated[tuple[GroupAdmission, ...], base.list_map(8)] = ()
+    """The placement of each group."""
+
+
+class Suspension(base.Model):
+    """Why the gang gives its capacity back."""
+
+    reason: base.Text
+    """In one word for programs."""
+    since: base.StatusTime
+    """When it was decided."""
+
+
+class Backoff(base.Model):
+    """What a failed start costs."""
+
+    until: base.StatusTime
+    """Not admitted again before this."""
+    count: base.Count
+    """Starts that failed in a row."""
+    avoid: Annotated[tuple[base.Text, ...], pydantic.Field(max_length=NODES)] = ()
+    """Nodes that failed it."""
+
+
+class Window(base.Model):
+    """A forecast: a point in time that is expected between two others."""
+
+    earliest: base.StatusTime
+    """From the short estimate."""
+    latest: base.StatusTime
+    """From the long estimate."""
+
+
+class Verdict(base.Model):
+    """Whether the deadline will hold."""
+
+    level: Annotated[pydantic.StrictStr, pydantic.Field(max_length=32)]
+    """LIKELY, AT_RISK, UNLIKELY, IMPOSSIBLE or UNKNOWN."""
+    reason: base.Message = ""
+    """Why, in one sentence."""
+    earliest_feasible_deadline: base.StatusTime | None = None
+    """The earliest deadline that would be likely to hold."""
+    forecast_start: Window | None = None
+    """When the gang is expected to start."""
+    forecast_finish: Window | None = None
+    """When it is expected to finish."""
+    at: base.StatusTime | None = None
+    """When this was found."""
+
+
+class Estimate(base.Model):
+    """How long the whole gang is expected to run, in three quantiles."""
+
+    lo: base.StatusDuration
+    """If all goes well."""
+    mid: base.StatusDuration
+    """As expected."""
+    hi: base.StatusDuration
+    """If it takes long."""
+    source: EstimateSource
+    """User: from the spec. QueueDefault: from the queue."""
+
+
+class Pending(base.Model):
+    """Why the job waits."""
+
+    code: Annotated[pydantic.StrictStr, pydantic.Field(max_length=63)]
+    """In one word for programs."""
+    message: base.Message = ""
+    """In one sentence with the numbers."""
+
+
+class Run(base.Model):
+    """One run of the gang."""
+
+    start: base.StatusTime
+    """When every member ran, or when it was admitted if that never happened."""
+    end: base.StatusTime | None = None
+    """When it ended."""
+    reason: base.Text = ""
+    """Why it ended."""
+    nodes: base.Count = 0
+    """On how many nodes it ran."""
+
+
+def _last(runs: Any) -> Any:
+    return runs[-RUNS:] if isinstance(runs, list | tuple) else runs
+
+
+class Status(base.Model):
+    """Where the job stands. Written by lstqueue alone."""
+
+    observed_generation: base.Count | None = None
+    """The generation of the spec that this status speaks of."""
+    phase: Phase | None = None
+    """Where the job stands."""
+    conditions: Conditions = ()
+    """The same for tools that wait."""
+    deadline: base.StatusTime | None = None
+    """The deadline as a point in time."""
+    gang: base.Text = ""
+    """The size of the gang in short."""
+    attempt: base.Count = 0
+    """Number of the latest admission; never resets."""
+    restarts: base.Count = 0
+    """How many times the whole gang was started again after a failure of its own."""
+    disruptions: base.Count = 0
+    """How many times it was started again because of a node, which backoffLimit does not count."""
+    admission: Admission | None = None
+    """The capacity that is committed to it."""
+    suspension: Suspension | None = None
+    """Why it is giving its capacity back."""
+    backoff: Backoff | None = None
+    """Why it is not admitted yet after a failed start."""
+    late: bool | None = None
+    """Whether it ranks behind because its deadline cannot hold any more; absent without a deadline."""
+    verdict: Verdict | None = None
+    """Whether the deadline will hold."""
+    slack: base.Text = ""
+    """How much time is left before it has to start, coarsely."""
+    latest_start_time: base.StatusTime | None = None
+    """The latest start that meets the deadline."""
+    estimate: Estimate | None = None
+    """How long it is expected to run."""
+    pending: Pending | None = None
+    """Why it waits."""
+    runs: Annotated[tuple[Run, ...], pydantic.Field(max_length=RUNS), pydantic.BeforeValidator(_last)] = ()
+    """Its latest runs, the oldest first."""
+    start_time: base.StatusTime | None = None
+    """When it first ran in full."""
+    completion_time: base.StatusTime | None = None
+    """When it succeeded or failed for good."""
+
+
+def parse(obj: object) -> Status:
+    """Read the status of a raw DeadlineJob; an object without one has an empty status.
+
+    Raises:
+        InvalidSpecError: somebody else wrote something that makes no sense.
+    """
+    if isinstance(obj, dict) and obj.get("status") is None:
+        return Status()
+    return reading.read(Status, obj, part="status")

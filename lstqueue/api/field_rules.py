@@ -1,0 +1,42 @@
+"""Rules that more than one kind has: durations, and the text forms behind them.
+
+As rules rather than patterns of the schema, because a rule has a message that a person can act on.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from lstqueue.api import cel, durations, errors
+
+SERVICE_NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
+"""Form of an RFC 1035 label; its length is checked elsewhere."""
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Tell whether a text matches as RE2 has it: unanchored, and `$` is the very end."""
+    if pattern.endswith("$"):
+        pattern = pattern[:-1] + r"\Z"
+    return re.search(pattern, text) is not None
+
+
+def duration(rules: cel.RuleSet, at: str) -> None:
+    """Add the rule that the text at `at` is a duration of more than zero."""
+    rules.add(
+        cel.Rule(
+            at,
+            f"self.matches('{durations.PATTERN}') && self.matches('{durations.NON_ZERO}')",
+            "this is not a duration of more than zero",
+            durations.REMEDY,
+            _is_duration,
+        )
+    )
+
+
+def _is_duration(new: Any, _old: Any) -> bool:
+    try:
+        durations.parse(new, positive=True)
+    except errors.BadValueError:
+        return False
+    return True

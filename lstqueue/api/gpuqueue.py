@@ -1,0 +1,179 @@
+"""A GPUQueue: who may use how much where, and in which order.
+
+`parse` reads the spec from a raw object, unknown fields ignored. Quotas come out in the units of
+`api.quantities`; the rules between fields are in `gpuqueue_rules`.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Annotated, Any
+
+import pydantic
+
+from lstqueue.api import base, gpuqueue_rules, quantities, reading
+from lstqueue.api.conditions import Conditions
+
+_RESOURCE_NAME = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+
+
+class Order(enum.StrEnum):
+    """In which order a queue's jobs go."""
+
+    LST = "lst"
+    EDF = "edf"
+    FIFO = "fifo"
+
+
+class Effect(enum.StrEnum):
+    """The effect of a taint."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+class Operator(enum.StrEnum):
+    """How a toleration compares."""
+
+    EXISTS = "Exists"
+    EQUAL = "Equal"
+
+
+class Toleration(base.Model):
+    """A taint that the pods placed in a pool tolerate."""
+
+    key: Annotated[pydantic.StrictStr, pydantic.Field(max_length=317)] | None = None
+    """Key of the taint; absent for every key."""
+    operator: Operator = Operator.EQUAL
+    """Equal compares the value, Exists does not."""
+    value: Annotated[pydantic.StrictStr, pydantic.Field(max_length=63)] | None = None
+    """Value of the taint."""
+    effect: Effect | None = None
+    """Effect of the taint; absent for every effect."""
+
+
+_NOMINAL_SCHEMA = {
+    "x-kubernetes-int-or-string": True,
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "maxLength": quantities.MAX_LENGTH,
+}
+
+
+class Resource(base.Model):
+    """The quota of one resource."""
+
+    name: Annotated[pydantic.StrictStr, pydantic.Field(min_length=1, max_length=317, pattern=_RESOURCE_NAME)]
+    """Name of the resource, as in a container's requests."""
+    nominal: Annotated[int, pydantic.WithJsonSchema(_NOMINAL_SCHEMA)]
+    """How much of it the jobs of this queue may hold at once."""
+
+    @pydantic.field_validator("nominal", mode="before")
+    @classmethod
+    def _read_nominal(cls, value: Any, info: pydantic.ValidationInfo) -> int:
+        # Without a readable name there is a problem already; the unit is then beside the point.
+        return quantities.parse(info.data.get("name", "memory"), value)
+
+
+_LabelValue = Annotated[pydantic.StrictStr, pydantic.Field(max_length=63)]
+
+
+class Pool(base.Model):
+    """A share of the nodes, and the quota there."""
+
+    name: Annotated[
+        pydantic.StrictStr,
+        pydantic.Field(min_length=1, max_length=63, pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+    ]
+    """Name of the pool."""
+    node_selector: Annotated[dict[str, _LabelValue], pydantic.Field(max_length=16)] = pydantic.Field(
+        default_factory=dict
+    )
+    """Labels of its nodes; absent for every node."""
+    tolerations: Annotated[tuple[Toleration, ...], pydantic.Field(max_length=16)] = pydantic.Field(
+        default_factory=tuple
+    )
+    """Added to the pods that are placed here."""
+    resources: Annotated[tuple[Resource, ...], base.list_map(16), base.unique("name")] = pydantic.Field(
+        default_factory=tuple
+    )
+    """Quotas. cpu, memory, ephemeral-storage and pods that are not listed are limited by the nodes alone;
+    any other resource that is not listed is refused."""
+
+
+class Defaults(base.Model):
+    """What jobs of the queue get that do not say otherwise."""
+
+    estimated_duration: base.Duration | None = None
+    """How long a gang is expected to run."""
+
+
+class Spec(base.Model):
+    """Who may use how much where, and in which order."""
+
+    pools: Annotated[tuple[Pool, ...], base.list_map(16, least=1), base.unique("name")]
+    """The shares of nodes that jobs of this queue may use, the preferred ones first."""
+    order: Order = Order.LST
+    """lst: least slack first. edf: earliest deadline first. fifo: in the order of creation."""
+    defaults: Defaults | None = None
+    """What jobs get that do not say otherwise."""
+    max_importance: Annotated[pydantic.StrictInt, pydantic.Field(ge=-10, le=10)] | None = None
+    """Jobs of a higher importance are not admitted."""
+    bind_timeout: base.Duration = pydantic.Field(default="2m", validate_default=True)
+    """How long the pods of an admitted gang may take to be bound to their nodes."""
+    gang_ready_timeout: base.Duration = pydantic.Field(default="30m", validate_default=True)
+    """How long an admitted gang may take until every pod is ready."""
+
+
+class Usage(base.Model):
+    """How much of a quota is held."""
+
+    pool: base.Text
+    """Name of the pool."""
+    name: base.Text
+    """Name of the resource."""
+    used: Annotated[pydantic.StrictStr, pydantic.Field(max_length=quantities.MAX_LENGTH)]
+    """What admitted jobs hold."""
+    nominal: Annotated[pydantic.StrictStr, pydantic.Field(max_length=quantities.MAX_LENGTH)]
+    """The quota."""
+
+
+class Status(base.Model):
+    """How the queue stands. Written by lstqueue alone."""
+
+    observed_generation: base.Count | None = None
+    """The generation of the spec that this status speaks of."""
+    pending: base.Count = 0
+    """Jobs that wait."""
+    admitted: base.Count = 0
+    """Jobs that were admitted and are starting."""
+    running: base.Count = 0
+    """Jobs that run."""
+    usage: Annotated[tuple[Usage, ...], base.list_map(256, "pool", "name")] = ()
+    """What is held of each quota."""
+    met: base.Count = 0
+    """Jobs that finished by their deadline."""
+    missed: base.Count = 0
+    """Jobs that did not."""
+    conditions: Conditions = ()
+    """What is wrong with the queue, if anything."""
+
+
+def parse(obj: object) -> Spec:
+    """Read the spec of a raw GPUQueue.
+
+    Raises:
+        InvalidSpecError: with every problem by field.
+    """
+    return reading.read(Spec, obj, part="spec", rules=gpuqueue_rules.RULES)
+
+
+def parse_status(obj: object) -> Status:
+    """Read the status of a raw GPUQueue; an object without one has an empty status.
+
+    Raises:
+        InvalidSpecError: somebody else wrote something that makes no sense.
+    """
+    if isinstance(obj, dict) and obj.get("status") is None:
+        return Status()
+    return reading.read(Status, obj, part="status")

@@ -1,0 +1,81 @@
+"""The kinds of lstqueue.dev/v1alpha1 as rows: names, models, rules, and what `kubectl get` shows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from lstqueue.api import base, cel, deadlinejob, deadlinejob_status, gpuqueue, rules
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `kubectl get`. `type` is string, integer or date (shown as an age)."""
+
+    name: str
+    path: str
+    type: str = "string"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind. `selectable` are the fields a field selector may name."""
+
+    kind: str
+    plural: str
+    short: str
+    namespaced: bool
+    description: str
+    spec: type[base.Model]
+    status: type[base.Model]
+    rules: cel.RuleSet
+    columns: tuple[Column, ...]
+    selectable: tuple[str, ...] = ()
+
+
+_AGE = Column("Age", ".metadata.creationTimestamp", "date")
+
+_ROWS = (
+    Kind(
+        kind="DeadlineJob",
+        plural="deadlinejobs",
+        short="dj",
+        namespaced=True,
+        description="A gang of pods that runs as a whole or not at all, and the deadline it has to meet.",
+        spec=deadlinejob.Spec,
+        status=deadlinejob_status.Status,
+        rules=rules.RULES["DeadlineJob"],
+        columns=(
+            Column("Queue", ".spec.queue"),
+            Column("Phase", ".status.phase"),
+            Column("Gang", ".status.gang"),
+            Column("Deadline", ".status.deadline"),
+            Column("Slack", ".status.slack"),
+            Column("Verdict", ".status.verdict.level"),
+            Column("Forecast", ".status.verdict.forecastFinish.latest"),
+            _AGE,
+        ),
+        selectable=(".spec.queue",),
+    ),
+    Kind(
+        kind="GPUQueue",
+        plural="gpuqueues",
+        short="gq",
+        namespaced=False,
+        description="A queue of DeadlineJobs: which nodes they may use, how much there, and in which order.",
+        spec=gpuqueue.Spec,
+        status=gpuqueue.Status,
+        rules=rules.RULES["GPUQueue"],
+        columns=(
+            Column("Order", ".spec.order"),
+            Column("Pending", ".status.pending", "integer"),
+            Column("Admitted", ".status.admitted", "integer"),
+            Column("Running", ".status.running", "integer"),
+            _AGE,
+        ),
+    ),
+)
+
+KINDS: Mapping[str, Kind] = MappingProxyType({row.kind: row for row in _ROWS})
+"""Every kind by name."""

@@ -1,0 +1,185 @@
+"""Rules of batch/v1 Jobs: the generated selector and labels, and what never changes after creation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lstqueue.embedded import failures, pod_defaults, rules
+from lstqueue.embedded.failures import Violation
+from lstqueue.kube import port
+
+CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+JOB_NAME = "batch.kubernetes.io/job-name"
+_LEGACY = {CONTROLLER_UID: "controller-uid", JOB_NAME: "job-name"}
+_MODES = ("NonIndexed", "Indexed")
+_MAX_INDEXED_PARALLELISM = 100_000
+_LABEL_LENGTH = 63
+_SUSPENDED_TEMPLATE_SPEC = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
+
+
+def _default(new: port.Object) -> None:
+    spec = new.get("spec")
+    if not isinstance(spec, dict):
+        return
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = 1
+    for key, value in (
+        ("parallelism", 1),
+        ("backoffLimit", 2**31 - 1 if spec.get("backoffLimitPerIndex") is not None else 6),
+        ("completionMode", "NonIndexed"),
+        ("suspend", False),
+        ("manualSelector", False),
+        ("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"),
+    ):
+        if spec.get(key) is None:
+            spec[key] = value
+    template = spec.get("template")
+    if isinstance(template, dict) and isinstance(template.get("spec"), dict):
+        pod_defaults.default(template["spec"])
+
+
+def _admit(new: port.Object, _reader: rules.Reader) -> None:
+    spec = new.get("spec")
+    if not isinstance(spec, dict) or not isinstance(spec.get("template"), dict):
+        return
+    meta = spec["template"].setdefault("metadata", {})
+    if not spec["manualSelector"]:
+        labels = meta.setdefault("labels", {})
+        values = {CONTROLLER_UID: new["metadata"]["uid"], JOB_NAME: new["metadata"]["name"]}
+        for key, value in values.items():
+            labels[key] = value
+            labels[_LEGACY[key]] = value
+        spec.setdefault("selector", {"matchLabels": {CONTROLLER_UID: new["metadata"]["uid"]}})
+    if not new["metadata"].get("labels"):
+        new["metadata"]["labels"] = dict(meta.get("labels") or {})
+    new["status"] = {}
+
+
+def _check(new: port.Object, old: port.Object | None) -> list[Violation]:
+    spec = new.get("spec")
+    if not isinstance(spec, dict):
+        return [failures.required("spec")]
+    found = _check_counts(spec)
+    found += _check_indexed(new["metadata"]["name"], spec)
+    found += _check_selector(new)
+    template = spec.get("template")
+    found += pod_defaults.check(
+        template.get("spec") if isinstance(template, dict) else None, "spec.template.spec"
+    )
+    if not found and template["spec"]["restartPolicy"] == "Always":
+        allowed = ("OnFailure", "Never")
+        found.append(failures.unsupported("spec.template.spec.restartPolicy", "Always", allowed))
+    if old is not None and not found:
+        found += _check_change(new, old)
+    return found
+
+
+def _check_counts(spec: dict[str, Any]) -> list[Violation]:
+    found = []
+    for key in (
+        "parallelism",
+        "completions",
+        "backoffLimit",
+        "activeDeadlineSeconds",
+        "ttlSecondsAfterFinished",
+    ):
+        value = spec.get(key)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            found.append(failures.bad(f"spec.{key}", value, "must be greater than or equal to 0"))
+    if not isinstance(spec["suspend"], bool):
+        found.append(failures.bad("spec.suspend", spec["suspend"], "must be a boolean"))
+    return found
+
+
+def _check_indexed(name: str, spec: dict[str, Any]) -> list[Violation]:
+    mode = spec["completionMode"]
+    if mode not in _MODES:
+        return [failures.unsupported("spec.completionMode", mode, _MODES)]
+    if mode == "NonIndexed":
+        return []
+    completions = spec.get("completions")
+    if completions is None:
+        return [failures.required("spec.completions", "when completion mode is Indexed")]
+    found = []
+    if isinstance(spec["parallelism"], int) and spec["parallelism"] > _MAX_INDEXED_PARALLELISM:
+        detail = f"must be less than or equal to {_MAX_INDEXED_PARALLELISM} when completion mode is Indexed"
+        found.append(failures.bad("spec.parallelism", spec["parallelism"], detail))
+    if isinstance(completions, int) and completions > 0:
+        longest = f"{name}-{completions - 1}"
+        if len(longest) > _LABEL_LENGTH or "." in longest:
+            detail = f"will not able to create pod with invalid DNS label: {longest}"
+            found.append(failures.bad("metadata.name", longest, detail))
+    return found
+
+
+def _check_selector(new: port.Object) -> list[Violation]:
+    spec = new["spec"]
+    if not spec.get("selector"):
+        return [failures.required("spec.selector")]
+    wanted = {"matchLabels": {CONTROLLER_UID: new["metadata"]["uid"]}}
+    if not spec["manualSelector"] and spec["selector"] != wanted:
+        return [failures.bad("spec.selector", spec["selector"], "`selector` not auto-generated")]
+    return []
+
+
+def _check_change(new: port.Object, old: port.Object) -> list[Violation]:
+    spec, was = new["spec"], old["spec"]
+    found = [
+        failures.bad(f"spec.{key}", spec.get(key), "field is immutable")
+        for key in (
+            "selector",
+            "completionMode",
+            "podFailurePolicy",
+            "backoffLimitPerIndex",
+            "managedBy",
+            "successPolicy",
+        )
+        if spec.get(key) != was.get(key)
+    ]
+    elastic = spec["completionMode"] == "Indexed" and spec.get("completions") == spec["parallelism"]
+    if spec.get("completions") != was.get("completions") and not elastic:
+        found.append(failures.bad("spec.completions", spec.get("completions"), "field is immutable"))
+    template = spec["template"]
+    if _not_started(old):
+        template = _masked(template, was["template"])
+    if template != was["template"]:
+        found.append(failures.bad("spec.template", "...", "field is immutable"))
+    return found
+
+
+def _not_started(old: port.Object) -> bool:
+    """Whether the scheduling part of the template may change: suspended, and nothing of it runs."""
+    status = old.get("status") or {}
+    if not old["spec"]["suspend"]:
+        return False
+    if "startTime" not in status:
+        return True
+    conditions = {item["type"]: item["status"] for item in status.get("conditions") or ()}
+    return conditions.get("Suspended") == "True" and not status.get("active")
+
+
+def _masked(template: dict[str, Any], was: dict[str, Any]) -> dict[str, Any]:
+    spec = dict(template["spec"])
+    for key in _SUSPENDED_TEMPLATE_SPEC:
+        if key != "affinity":
+            _copy(spec, was["spec"], key)
+    affinity = dict(spec.get("affinity") or {})
+    _copy(affinity, was["spec"].get("affinity") or {}, "nodeAffinity")
+    if affinity or was["spec"].get("affinity") is not None:
+        spec["affinity"] = affinity
+    else:
+        spec.pop("affinity", None)
+    meta = dict(template.get("metadata") or {})
+    for key in ("labels", "annotations"):
+        _copy(meta, was.get("metadata") or {}, key)
+    return {**template, "spec": spec, "metadata": meta}
+
+
+def _copy(target: dict[str, Any], source: dict[str, Any], key: str) -> None:
+    if key in source:
+        target[key] = source[key]
+    else:
+        target.pop(key, None)
+
+
+RULES = rules.Rules(default=_default, admit=_admit, check=_check)

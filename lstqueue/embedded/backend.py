@@ -1,0 +1,20 @@
+"""One API server's state, whichever way in: the store, its unfinished lists, its watches and its faults."""
+
+from __future__ import annotations
+
+from lstqueue.embedded import faults, pages, store, watches
+
+
+class Backend:
+    """What the HTTP server and the in-process client share.
+
+    Args:
+        objects: the store.
+        bookmark_s: seconds of loop time between the bookmarks of a watch.
+    """
+
+    def __init__(self, objects: store.Store, *, bookmark_s: float = 60.0) -> None:
+        self.store = objects
+        self.pages = pages.Pages(objects)
+        self.watches = watches.Watches(objects, bookmark_s=bookmark_s)
+        self.faults = faults.Faults(objects, self.pages, self.watches)

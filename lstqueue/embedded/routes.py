@@ -1,0 +1,259 @@
+"""The verbs: what each method on each kind of path does to the store, and which bytes answer it.
+
+Answers are encoded objects as the store keeps them; the same bytes go to watchers. Nothing here touches
+sockets: `server` reads requests and writes answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from lstqueue.embedded import backend, discovery, failures, faults, pages, requests, targets, watches
+from lstqueue.embedded.eventlog import Stored
+from lstqueue.kube import port
+
+_RETURNS_DELETED = frozenset({port.PODS, port.SERVICES})
+_HEALTH = ("/healthz", "/livez", "/readyz")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTP request, body read."""
+
+    method: str
+    path: str
+    parameters: requests.Parameters
+    content_type: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What to send back. `lost`: carry on as if it was sent, but close the connection instead."""
+
+    status: int
+    body: bytes
+    content_type: str = requests.JSON
+    lost: bool = False
+
+
+async def handle(state: backend.Backend, request: Request) -> Answer | watches.Watch:
+    """Carry out a request; a watch is returned open.
+
+    Raises:
+        port.ApiError: the request is refused.
+    """
+    document = discovery.answer(request.path) if request.method == "GET" else None
+    if document is not None:
+        return Answer(200, orjson.dumps(document))
+    if request.path in _HEALTH:
+        return Answer(200, b"ok", "text/plain")
+    target = targets.parse_path(request.path)
+    verb = _verb(request, target)
+    call = faults.Call(verb, target.kind.resource, target.namespace or None, target.name, target.subresource)
+    lost = await state.faults.meet(call)
+    answer = _VERBS[verb](state, request, target)
+    if lost and isinstance(answer, Answer):
+        return Answer(answer.status, answer.body, lost=True)
+    return answer
+
+
+def _verb(request: Request, target: targets.Target) -> str:
+    name = bool(target.name)
+    verb = {
+        ("GET", True): "get",
+        ("GET", False): "list",
+        ("POST", False): "create",
+        ("PUT", True): "update",
+        ("PATCH", True): "patch",
+        ("DELETE", True): "delete",
+        ("DELETE", False): "deletecollection",
+    }.get((request.method, name), "")
+    if target.subresource == "binding":
+        verb = "create" if request.method == "POST" else ""
+    elif target.subresource and verb == "delete":
+        verb = ""
+    if not verb or (target.kind.read_only and verb not in ("get", "list")):
+        raise failures.method(request.method)
+    return "watch" if verb == "list" and request.parameters.flag("watch") else verb
+
+
+def _get(state: backend.Backend, _request: Request, target: targets.Target) -> Answer:
+    found = state.store.get(target.kind.resource, target.namespace, target.name)
+    return Answer(200, found.json())
+
+
+def _list(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
+    parameters = request.parameters
+    _refuse_initial_events(parameters)
+    query = pages.Query(
+        resource=target.kind.resource,
+        namespace=target.namespace or None,
+        labels=parameters.text("labelSelector"),
+        fields=parameters.text("fieldSelector"),
+        limit=max(0, parameters.number("limit") or 0),
+        continue_token=parameters.text("continue"),
+        resource_version=parameters.text("resourceVersion"),
+        match=parameters.text("resourceVersionMatch"),
+    )
+    return Answer(200, encode_list(target.kind.resource, state.pages.page(query)))
+
+
+def encode_list(resource: port.Resource, listing: pages.Listing) -> bytes:
+    """The bytes of a LIST, from the encoded rows."""
+    meta: port.Object = {"resourceVersion": listing.resource_version}
+    if listing.continue_token:
+        meta["continue"] = listing.continue_token
+    if listing.remaining is not None:
+        meta["remainingItemCount"] = listing.remaining
+    head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta}
+    rows = b",".join([row.json() for row in listing.rows])
+    return orjson.dumps(head)[:-1] + b',"items":[' + rows + b"]}"
+
+
+def _watch(state: backend.Backend, request: Request, target: targets.Target) -> watches.Watch:
+    parameters = request.parameters
+    _refuse_initial_events(parameters)
+    name = f"metadata.name={target.name}" if target.name else ""
+    query = watches.Query(
+        resource=target.kind.resource,
+        namespace=target.namespace or None,
+        labels=parameters.text("labelSelector"),
+        fields=",".join(filter(None, [parameters.text("fieldSelector"), name])),
+        resource_version=parameters.text("resourceVersion"),
+        bookmarks=parameters.flag("allowWatchBookmarks"),
+        timeout_s=max(0, parameters.number("timeoutSeconds") or 0),
+    )
+    return state.watches.open(query)
+
+
+def _refuse_initial_events(parameters: requests.Parameters) -> None:
+    if parameters.text("sendInitialEvents"):
+        message = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+        raise port.InvalidError(422, "Invalid", message)
+
+
+def _create(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
+    requests.check_json(request.content_type)
+    body = requests.decode(request.body)
+    if target.subresource == "binding":
+        return _bind(state, request, target, body)
+    created = state.store.create(
+        target.kind.resource, target.namespace or None, body, dry_run=request.parameters.dry_run()
+    )
+    return Answer(201, created.json())
+
+
+def _bind(state: backend.Backend, request: Request, target: targets.Target, body: object) -> Answer:
+    if not isinstance(body, dict) or not (body.get("target") or {}).get("name"):
+        needed = [failures.required("target.name")]
+        raise failures.invalid(port.Resource("", "v1", "pods", "Binding"), target.name, needed)
+    if request.parameters.dry_run():
+        state.store.get(port.PODS, target.namespace, target.name)
+    else:
+        uid = (body.get("metadata") or {}).get("uid") or ""
+        state.store.bind(target.namespace, target.name, body["target"]["name"], uid=uid)
+    done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+    return Answer(201, orjson.dumps(done))
+
+
+def _update(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
+    requests.check_json(request.content_type)
+    resource = target.kind.resource
+    existed = state.store.find(resource, target.namespace, target.name) is not None
+    updated = state.store.replace(
+        resource,
+        target.namespace or None,
+        target.name,
+        requests.decode(request.body),
+        subresource=target.subresource,
+        dry_run=request.parameters.dry_run(),
+    )
+    return Answer(200 if existed else 201, updated.json())
+
+
+def _patch(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
+    patched = state.store.patch(
+        target.kind.resource,
+        target.namespace or None,
+        target.name,
+        requests.decode_patch(request.content_type, request.body),
+        subresource=target.subresource,
+        dry_run=request.parameters.dry_run(),
+    )
+    return Answer(200, patched.json())
+
+
+def _delete(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
+    options = requests.delete_options(request.parameters, request.body)
+    last = _delete_one(state, target.kind.resource, target.namespace, target.name, options)
+    resource = target.kind.resource
+    gone = options.dry_run or state.store.find(resource, target.namespace, target.name) is None
+    if gone and resource not in _RETURNS_DELETED:
+        return Answer(
+            200, orjson.dumps(requests.status_success(resource, target.name, last["metadata"]["uid"]))
+        )
+    return Answer(200, last.json())
+
+
+def _delete_collection(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
+    options = requests.delete_options(request.parameters, request.body)
+    resource = target.kind.resource
+    if resource.namespaced and not target.namespace:
+        raise failures.method("DELETE")
+    rows = state.store.list(
+        resource,
+        namespace=target.namespace,
+        labels=request.parameters.text("labelSelector"),
+        fields=request.parameters.text("fieldSelector"),
+    )
+    last: Sequence[Stored] = [
+        _delete_one(state, resource, target.namespace, row["metadata"]["name"], options)
+        for row in rows
+        if state.store.find(resource, target.namespace, row["metadata"]["name"]) is not None
+    ]
+    return Answer(200, encode_list(resource, pages.Listing(list(last), str(state.store.revision))))
+
+
+def _delete_one(
+    state: backend.Backend,
+    resource: port.Resource,
+    namespace: str,
+    name: str,
+    options: requests.DeleteOptions,
+) -> Stored:
+    return state.store.delete(
+        resource,
+        namespace or None,
+        name,
+        uid=options.uid,
+        resource_version=options.resource_version,
+        grace_seconds=options.grace_seconds,
+        propagation=options.propagation,
+        dry_run=options.dry_run,
+    )
+
+
+_VERBS = {
+    "get": _get,
+    "list": _list,
+    "watch": _watch,
+    "create": _create,
+    "update": _update,
+    "patch": _patch,
+    "delete": _delete,
+    "deletecollection": _delete_collection,
+}
+
+
+def encode_change(change: watches.Change) -> bytes:
+    """One line of a watch stream."""
+    return b'{"type":"' + change[0].encode() + b'","object":' + change[1].json() + b"}\n"
+
+
+def encode_error(error: port.ApiError) -> bytes:
+    """The line that ends a watch stream with an error."""
+    return orjson.dumps({"type": "ERROR", "object": failures.as_status(error)}) + b"\n"

@@ -1,0 +1,96 @@
+"""Step 4, fit: walk the line once, quota first, then the whole gang on nodes; admit what fits.
+
+Within a pass room only shrinks, so a lane that failed once has failed for the pass. A job that lacks room does
+not hold up others of an `lst` or `edf` queue. In a strict `fifo` queue it does: whoever stands behind it waits,
+fit or not. Those that could never fit, or may not be tried yet, block nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lstqueue.engine import gangs, model, order, room
+
+NEVER_FITS = frozenset(
+    (model.Code.RESOURCE_NOT_IN_QUEUE, model.Code.QUOTA_TOO_SMALL, model.Code.NO_MATCHING_NODES)
+)
+"""Codes of jobs for which waiting does not help: the job, the queue or the cluster must change."""
+
+
+@dataclass(slots=True)
+class Fitted:
+    """What the walk decided: a code for everyone who stays, a placement for everyone who goes.
+
+    `heads` names, per strict lane that is blocked, the uid of the job at its head.
+    """
+
+    codes: dict[str, model.Code] = field(default_factory=dict)
+    placed: dict[str, room.Placement] = field(default_factory=dict)
+    heads: dict[str | int, str] = field(default_factory=dict)
+    tries: int = 0
+
+
+class Possibility:
+    """Whether a gang could fit if nothing else ran: asked at most once per gang, the room made when needed."""
+
+    def __init__(self, free: room.Room) -> None:
+        self._free = free
+        self._empty: room.Room | None = None
+        self._known: dict[int, model.Code | None] = {}
+
+    def code(self, gang: gangs.Gang) -> model.Code | None:
+        """Why the gang can never fit as things are; None when it could."""
+        if id(gang) not in self._known:
+            self._known[id(gang)] = self._find(gang)
+        return self._known[id(gang)]
+
+    def empty(self) -> room.Room:
+        """The room in which nothing runs."""
+        if self._empty is None:
+            self._empty = self._free.empty()
+        return self._empty
+
+    def _find(self, gang: gangs.Gang) -> model.Code | None:
+        if gang.unlisted is not None:
+            return model.Code.RESOURCE_NOT_IN_QUEUE
+        empty = self.empty()
+        taken = empty.place(gang)
+        if taken is not None:
+            empty.undo(taken)
+            return None
+        return model.Code.NO_MATCHING_NODES if empty.quota_fits(gang) else model.Code.QUOTA_TOO_SMALL
+
+
+def walk(line: list[order.Turn], free: room.Room, possible: Possibility, now: int) -> Fitted:
+    """Admit in order whatever fits, charging `free` as it goes."""
+    done = Fitted()
+    stuck: dict[str | int, model.Code] = {}
+    for turn in line:
+        job = turn.standing.job
+        if turn.gang.unlisted is not None:
+            done.codes[job.uid] = model.Code.RESOURCE_NOT_IN_QUEUE
+        elif job.not_before > now:
+            done.codes[job.uid] = model.Code.BACKING_OFF
+        elif turn.lane in stuck:
+            never = possible.code(turn.gang) if turn.strict else None
+            done.codes[job.uid] = never or stuck[turn.lane]
+        else:
+            done.tries += 1
+            taken = free.place(turn.gang)
+            if taken is not None:
+                done.placed[job.uid] = taken
+                continue
+            code = done.codes[job.uid] = _why(turn.gang, free, possible)
+            if not turn.strict:
+                stuck[turn.lane] = code
+            elif code not in NEVER_FITS:
+                stuck[turn.lane] = model.Code.HEAD_OF_LINE
+                done.heads[turn.lane] = job.uid
+    return done
+
+
+def _why(gang: gangs.Gang, free: room.Room, possible: Possibility) -> model.Code:
+    never = possible.code(gang)
+    if never is not None:
+        return never
+    return model.Code.NO_ROOM if free.quota_fits(gang) else model.Code.QUOTA_EXCEEDED

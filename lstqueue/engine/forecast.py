@@ -1,0 +1,192 @@
+"""The forecast: play today's order forward, without preemption, and note when each waiting job starts.
+
+A list simulation for one quantile of run times: jobs that run end as their estimate says, at every end the
+waiting are tried in today's order with the same whole-gang fit the pass uses, and whoever fits starts. Strict
+fifo queues stay strict. Jobs without an estimate never end, so what waits for their room has no start. Pods
+of jobs that are ending are taken to be gone at once; nodes that are not ready stay so; foreign pods stay.
+
+Bounded: at most `depth` waiting jobs take part, so there are at most (jobs that hold room + depth) events, each
+one recount of the nodes it touches and one comparison over the lanes. Once everybody asked about has started
+the rest is not played.
+
+*Ghosts* answer "which deadline would hold": a ghost takes no room, stands behind everybody of the deadline
+band of its tier, and notes the first moment at which its gang would have fit there.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lstqueue.engine import gangs, room
+
+NEVER = 1 << 62
+_LACKING = 1 << 50
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """A waiting job in the simulation, in the order of the sequence it comes in.
+
+    `ready` is when its back-off ends, `duration` launch cost and run time in ms, None when not known;
+    `asked` says that the simulation must go on until it starts.
+    """
+
+    gang: gangs.Gang
+    lane: str | int
+    ready: int
+    duration: int | None
+    asked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ghost:
+    """A hypothetical job behind the first `behind` entrants."""
+
+    gang: gangs.Gang
+    behind: int
+
+
+@dataclass(slots=True)
+class Starts:
+    """When entrants and ghosts start, by their index; who is missing does not start."""
+
+    entrants: dict[int, int] = field(default_factory=dict)
+    ghosts: dict[int, int] = field(default_factory=dict)
+
+
+def simulate(
+    free: room.Room,
+    ends: Iterable[tuple[int, Sequence[room.Release]]],
+    entrants: Sequence[Entrant],
+    ghosts: Sequence[Ghost],
+    now: int,
+) -> Starts:
+    """Play one quantile forward from `now`.
+
+    Args:
+        free: What is free after the pass; it is used up, so give a copy.
+        ends: (time in ms, what becomes free) of everything that holds room and is known to end.
+        entrants: Those who wait, first to last.
+        ghosts: Hypothetical jobs.
+        now: ms since the epoch.
+    """
+    play = _Play(free, ends, entrants, ghosts, now)
+    play.run(now)
+    return play.starts
+
+
+class _Play:
+    """The state of one simulation: events by time, lanes with their heads, the room."""
+
+    def __init__(
+        self,
+        free: room.Room,
+        ends: Iterable[tuple[int, Sequence[room.Release]]],
+        entrants: Sequence[Entrant],
+        ghosts: Sequence[Ghost],
+        now: int,
+    ) -> None:
+        self.starts = Starts()
+        self._free, self._entrants, self._ghosts = free, entrants, ghosts
+        self._events: list[tuple[int, int, Sequence[room.Release], int]] = []
+        for time, releases in ends:
+            self._events.append((time, len(self._events), releases, -1))
+        # A lane is a heap of places; a place is 2i + 1 for entrant i and 2k for a ghost behind k entrants.
+        self._lanes: list[list[tuple[int, int]]] = []
+        self._lane_of: dict[object, int] = {}
+        for i, entrant in enumerate(entrants):
+            self._lane_index(entrant.lane)
+            if entrant.ready > now:
+                self._events.append((entrant.ready, len(self._events), (), i))
+            else:
+                self._join(i)
+        for i, ghost in enumerate(ghosts):
+            heapq.heappush(self._lanes[self._lane_index(("ghost", i))], (2 * ghost.behind, i))
+        self._sequence = len(self._events)
+        heapq.heapify(self._events)
+        self._missing = sum(entrant.asked for entrant in entrants) + len(ghosts)
+        width = max((len(_first(e.gang).options) for e in (*entrants, *ghosts)), default=1)
+        self._rows = np.zeros((len(self._lanes), max(width, 1)), dtype=np.intp)
+        self._needs = np.full((len(self._lanes), max(width, 1)), _LACKING, dtype=np.int64)
+        for lane in range(len(self._lanes)):
+            self._show_head(lane)
+
+    def run(self, now: int) -> None:
+        """Go from event to event until nobody asked about is missing or nothing more happens."""
+        time = now
+        events = self._events
+        while True:
+            while events and events[0][0] <= time:
+                _, _, releases, joining = heapq.heappop(events)
+                for release in releases:
+                    self._free.release(release)
+                if joining >= 0:
+                    self._join(joining)
+                    self._show_head(self._lane_index(self._entrants[joining].lane))
+            self._scan(time)
+            if self._missing == 0 or not events:
+                return
+            time = events[0][0]
+
+    def _scan(self, time: int) -> None:
+        """Start, in order, everybody who fits now; only heads of lanes can."""
+        enough = (self._free.ledger.total[self._rows] >= self._needs).any(axis=1)
+        heads = [(self._lanes[lane][0], lane) for lane in np.flatnonzero(enough).tolist()]
+        heapq.heapify(heads)
+        while heads:
+            (place, index), lane = heapq.heappop(heads)
+            started = self._start(index, time) if place % 2 else self._haunt(index, time)
+            if not started:
+                continue
+            heapq.heappop(self._lanes[lane])
+            self._show_head(lane)
+            if self._lanes[lane]:
+                heapq.heappush(heads, (self._lanes[lane][0], lane))
+
+    def _start(self, index: int, time: int) -> bool:
+        entrant = self._entrants[index]
+        taken = self._free.place(entrant.gang)
+        if taken is None:
+            return False
+        self.starts.entrants[index] = time
+        self._missing -= entrant.asked
+        if entrant.duration is not None:
+            self._sequence += 1
+            releases = room.release_after(taken, self._free)
+            heapq.heappush(self._events, (time + entrant.duration, self._sequence, releases, -1))
+        return True
+
+    def _haunt(self, index: int, time: int) -> bool:
+        if not self._free.could_place(self._ghosts[index].gang):
+            return False
+        self.starts.ghosts[index] = time
+        self._missing -= 1
+        return True
+
+    def _lane_index(self, lane: object) -> int:
+        index = self._lane_of.setdefault(lane, len(self._lanes))
+        if index == len(self._lanes):
+            self._lanes.append([])
+        return index
+
+    def _join(self, index: int) -> None:
+        heapq.heappush(self._lanes[self._lane_of[self._entrants[index].lane]], (2 * index + 1, index))
+
+    def _show_head(self, lane: int) -> None:
+        """Put the needs of a lane's head where `_scan` compares them with what is free."""
+        self._needs[lane] = _LACKING
+        if not self._lanes[lane]:
+            return
+        place, index = self._lanes[lane][0]
+        member = _first(self._entrants[index].gang if place % 2 else self._ghosts[index].gang)
+        for column, option in enumerate(member.options):
+            self._rows[lane, column] = option.row
+            self._needs[lane, column] = member.count
+
+
+def _first(gang: gangs.Gang) -> gangs.Member:
+    return gang.members[0]

@@ -1,0 +1,143 @@
+"""Gangs in the form the fit works on: which pools each group may use, at what charge, on which nodes.
+
+Jobs with equal groups in the same queue share one `Gang`, so that what is found out about one shape is known
+for all of them. A `Gang` says nothing of what is free now; `room` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lstqueue.engine import model, quota
+from lstqueue.topology import capacity, eligibility, table
+from lstqueue.topology.model import PODS
+
+PPM = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One pool a group may use: its row in the ledger and what all its members cost there."""
+
+    pool: str
+    row: int
+    charges: quota.Charges
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One group of a gang; `group` is its index in the job, `options` follow the queue's order of pools."""
+
+    group: int
+    count: int
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """All equal gangs of a queue. `members` come largest pod first; `share` is g, the dominant share in ppm.
+
+    `unlisted` is the group (by index) for which no pool lists all extended resources, None when there is none.
+    """
+
+    queue: str
+    members: tuple[Member, ...]
+    share: int
+    unlisted: int | None
+
+
+class Gangs:
+    """Makes the gangs of one pass and collects the ledger's rows for them."""
+
+    def __init__(
+        self,
+        nodes: table.NodeTable,
+        queues: dict[str, model.Queue],
+        charges: quota.Quota,
+        jobs: Iterable[model.Job],
+    ) -> None:
+        self._nodes, self._queues, self._quota = nodes, queues, charges
+        self._gangs: dict[tuple[str, tuple[model.Group, ...], tuple[str, ...]], Gang] = {}
+        self._rows: list[capacity.Row] = []
+        self._row_ids: dict[tuple[object, ...], int] = {}
+        self._capacities: dict[tuple[tuple[str, str], ...], list[int]] = {}
+        jobs = [job for job in jobs if job.queue in queues]
+        shapes = {group.shape for groups in {job.groups for job in jobs} for group in groups}
+        names = {name for shape in shapes for name, _ in shape.requests}
+        self.resources: tuple[str, ...] = tuple(sorted(names | {PODS}))
+        self.allocatable, self.used = nodes.amounts(self.resources)
+        self.of: dict[str, Gang] = {job.uid: self._gang(job) for job in jobs}
+
+    def rows(self) -> capacity.Rows:
+        """The rows of every gang, for a ledger."""
+        return capacity.Rows(self._rows, self.resources, self.allocatable)
+
+    def _gang(self, job: model.Job) -> Gang:
+        key = (job.queue, job.groups, job.avoid)
+        gang = self._gangs.get(key)
+        if gang is None:
+            gang = self._gangs[key] = self._make(*key)
+        return gang
+
+    def _make(self, queue: str, groups: tuple[model.Group, ...], avoid: tuple[str, ...]) -> Gang:
+        members: list[tuple[tuple[int, int, int], Member]] = []
+        demand: dict[tuple[tuple[str, str], ...], dict[str, int]] = {}
+        unlisted: int | None = None
+        for index, group in enumerate(groups):
+            pools = quota.listing(self._queues[queue].pools, group)
+            options: list[Option] = []
+            for pool in pools:
+                charges = self._quota.charges(queue, pool.name, group, group.count)
+                options.append(Option(pool.name, self._row(pool, group, avoid), charges))
+            size = (0, 0)
+            if pools:
+                size = self._size(pools[0], dict(group.shape.requests))
+                wanted = demand.setdefault(pools[0].selector, {})
+                for name, amount in group.shape.requests:
+                    wanted[name] = wanted.get(name, 0) + amount * group.count
+            elif unlisted is None:
+                unlisted = index
+            members.append(((-size[0], -size[1], index), Member(index, group.count, tuple(options))))
+        shares = [self._share(selector, wanted) for selector, wanted in demand.items()]
+        in_order = tuple(member for _, member in sorted(members, key=lambda pair: pair[0]))
+        return Gang(queue, in_order, max(shares, default=0), unlisted)
+
+    def _size(self, pool: model.Pool, requests: dict[str, int]) -> tuple[int, int]:
+        # Accelerators decide which pods are hard to place, the rest settles what they leave equal.
+        extended = {name: amount for name, amount in requests.items() if eligibility.is_extended(name)}
+        return self._share(pool.selector, extended), self._share(pool.selector, requests)
+
+    def _share(self, selector: tuple[tuple[str, str], ...], amounts: dict[str, int]) -> int:
+        totals = self._capacities.get(selector)
+        if totals is None:
+            sums = self.allocatable[:, self._nodes.selected(selector)].sum(axis=1)
+            totals = self._capacities[selector] = sums.tolist()
+        shares = [
+            amounts.get(name, 0) * PPM // max(total, 1)
+            for name, total in zip(self.resources, totals, strict=True)
+        ]
+        return max(shares)
+
+    def _row(self, pool: model.Pool, group: model.Group, avoid: tuple[str, ...]) -> int:
+        asked = (group.shape, pool.selector, pool.tolerations, avoid)
+        row = self._row_ids.get(asked)
+        if row is not None:
+            return row
+        mask = self._nodes.mask(group.shape, selector=pool.selector, tolerations=pool.tolerations)
+        lasting = self._nodes.mask(
+            group.shape, selector=pool.selector, tolerations=pool.tolerations, lasting=True
+        )
+        avoided = [self._nodes.index[name] for name in avoid if name in self._nodes.index]
+        if avoided:
+            mask = mask.copy()
+            mask[avoided] = False
+        same = (group.shape.requests, mask.tobytes(), lasting.tobytes())
+        row = self._row_ids.get(same)
+        if row is None:
+            extended = (name for name, _ in group.shape.requests if eligibility.is_extended(name))
+            spare = self._nodes.offers_other(frozenset(extended))
+            row = len(self._rows)
+            self._rows.append(capacity.Row(group.shape.requests, mask, lasting, spare))
+        self._row_ids[asked] = self._row_ids[same] = row
+        return row

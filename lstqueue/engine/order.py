@@ -1,0 +1,103 @@
+"""Step 3, order: one total order of everybody who waits.
+
+The key of `lst` is (D - (1-a)(o + mid)) / Q in absolute time: it does not contain now, so jobs do not change
+places while time passes; only edits, a new estimate or a change of band move them. a = 0 is pure least slack,
+a = 1 is earliest deadline first. `fifo` looks neither at deadlines nor at lateness.
+
+Queues have no rank among each other. Where two queues share nodes their jobs are merged by these same keys,
+which are all times in ms; keys of queues with different orders are compared as they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lstqueue.engine import gangs, model, standing
+from lstqueue.engine.gangs import PPM
+
+NEVER = 1 << 62
+"""Stands for no deadline and for an unknown run time; later and longer than any figure."""
+
+Rank = tuple[int, int, int, int, int, int, str]
+"""(-effective tier, band, key, D, -g, submit, uid); the lower goes first, no two are equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One waiting job's place in the line.
+
+    Of the jobs of one `lane` only the first may be tried: equal gangs of a queue share a lane, since what does
+    not fit once does not fit twice; a strict fifo queue is one lane, since its head blocks the others.
+    """
+
+    rank: Rank
+    standing: standing.Standing
+    gang: gangs.Gang
+    lane: str | int
+    strict: bool
+
+
+def policy(queue: model.Queue, config: model.Config) -> model.Order:
+    """The order of a queue, unless the configuration sets one for all."""
+    return queue.order if config.order is None else config.order
+
+
+def rank(order: model.Order, here: standing.Standing, share: int, config: model.Config) -> Rank:
+    """Place of a job in the order of its queue.
+
+    Args:
+        order: The queue's order.
+        here: The job as refreshed.
+        share: g, its gang's dominant share in ppm; of equals the wider goes first.
+        config: For a and Q.
+    """
+    job = here.job
+    if order is model.Order.FIFO:
+        return -job.importance, model.Band.DEADLINE, job.submit, 0, 0, job.submit, job.uid
+    deadline = NEVER if job.deadline is None else job.deadline
+    if here.band is model.Band.REST:
+        shortest = NEVER if job.estimate is None else job.estimate.mid
+        tier = min(job.importance, 0)
+        return -tier, here.band, shortest, deadline, -share, job.submit, job.uid
+    key = deadline
+    if order is model.Order.LST and job.estimate is not None:
+        weight = PPM - round(config.overhead_share * PPM)
+        latest = deadline - weight * (job.overhead + job.estimate.mid) // PPM
+        key = latest // config.quantum * config.quantum
+    return -job.importance, here.band, key, deadline, -share, job.submit, job.uid
+
+
+def line_up(
+    waiting: Iterable[standing.Standing],
+    queues: Mapping[str, model.Queue],
+    gangs_of: Mapping[str, gangs.Gang],
+    config: model.Config,
+) -> list[Turn]:
+    """Sort those who wait and may be tried, first to last."""
+    turns: list[Turn] = []
+    for here in waiting:
+        job = here.job
+        gang = gangs_of[job.uid]
+        order = policy(queues[job.queue], config)
+        strict = order is model.Order.FIFO
+        lane = job.queue if strict else id(gang)
+        turns.append(Turn(rank(order, here, gang.share, config), here, gang, lane, strict))
+    turns.sort(key=_rank)
+    return turns
+
+
+def barred(job: model.Job, queues: Mapping[str, model.Queue]) -> model.Code | None:
+    """Why a waiting job may not even stand in line; None when it may."""
+    if job.state is model.State.HELD_BACK:
+        return model.Code.HELD_BACK
+    queue = queues.get(job.queue)
+    if queue is None:
+        return model.Code.QUEUE_NOT_FOUND
+    if queue.max_importance is not None and job.importance > queue.max_importance:
+        return model.Code.IMPORTANCE_TOO_HIGH
+    return None
+
+
+def _rank(turn: Turn) -> Rank:
+    return turn.rank

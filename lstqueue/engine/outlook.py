@@ -1,0 +1,161 @@
+"""Step 7, first half: when each waiting job is expected to start and end.
+
+Three simulations (lo, mid, hi), or one when every estimate is exact. A job's outlook takes the earliest and
+the latest of the three: with gangs a shorter run time elsewhere can start a job later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lstqueue.engine import estimate, forecast, model, order, room
+from lstqueue.engine.standing import Standing
+from lstqueue.topology import table
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Forecast of one job; times in ms since the epoch.
+
+    `start` and `finish` are (earliest, latest), None when no start (no end) can be foreseen; `expected` is the
+    finish with expected run times. `feasible` is the earliest deadline that would be LIKELY.
+    """
+
+    start: tuple[int, int] | None = None
+    finish: tuple[int, int] | None = None
+    expected: int | None = None
+    feasible: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a forecast starts from: the room after the pass and who holds what in it.
+
+    `line` are those who still wait and could fit, `placed` those this pass admits.
+    """
+
+    free: room.Room
+    nodes: table.NodeTable
+    jobs: Sequence[model.Job]
+    standings: Mapping[str, Standing]
+    line: Sequence[order.Turn]
+    placed: Mapping[str, room.Placement]
+    now: int
+
+
+def foresee(scene: Scene, asked: frozenset[str], depth: int) -> dict[str, Outlook]:
+    """Forecast the first `depth` jobs of the line.
+
+    Args:
+        scene: Where things stand.
+        asked: Jobs (uids) that must be answered; the play stops when all of these are known.
+        depth: Bound on the jobs that take part.
+
+    Returns:
+        Outlooks by uid, for every asked job within the depth.
+    """
+    turns = scene.line[:depth]
+    wanted = [turn for turn in turns if turn.standing.job.uid in asked]
+    ghosts, ghost_of = _ghosts(turns, wanted)
+    ends = _ends(scene)
+    rounds = [
+        forecast.simulate(
+            scene.free.copy(),
+            [(times[which], releases) for times, releases in ends],
+            [_entrant(turn, which, asked) for turn in turns],
+            ghosts if which == _HI else (),
+            scene.now,
+        )
+        for which in _needed(scene)
+    ]
+    starts = {}
+    for index, turn in enumerate(turns):
+        if turn.standing.job.uid in asked:
+            starts[turn.standing.job.uid] = [played.entrants.get(index) for played in rounds]
+    last = rounds[-1].ghosts
+    return {
+        turn.standing.job.uid: _outlook(
+            turn, starts[turn.standing.job.uid], last.get(ghost_of.get(turn.standing.job.uid, -1))
+        )
+        for turn in wanted
+    }
+
+
+_LO, _MID, _HI = 0, 1, 2
+
+
+def _needed(scene: Scene) -> tuple[int, ...]:
+    """Quantiles worth playing: with exact estimates all three are the same."""
+    for here in scene.standings.values():
+        if here.finish is not None and here.finish.lo != here.finish.hi:
+            return _LO, _MID, _HI
+    return (_HI,)
+
+
+def _ends(scene: Scene) -> list[tuple[estimate.Finish, list[room.Release]]]:
+    ends: list[tuple[estimate.Finish, list[room.Release]]] = []
+    for job in scene.jobs:
+        if job.assigned and job.state is model.State.ENDING:
+            at_once = estimate.Finish(scene.now, scene.now, scene.now)
+            ends.append((at_once, [room.release_of(job, scene.free, scene.nodes)]))
+        elif job.assigned and (finish := scene.standings[job.uid].finish) is not None:
+            ends.append((finish, [room.release_of(job, scene.free, scene.nodes)]))
+    for uid, taken in scene.placed.items():
+        finish = scene.standings[uid].finish
+        if finish is not None:
+            ends.append((finish, room.release_after(taken, scene.free)))
+    return ends
+
+
+def _entrant(turn: order.Turn, which: int, asked: frozenset[str]) -> forecast.Entrant:
+    job = turn.standing.job
+    duration = None
+    if job.estimate is not None:
+        quantile = (job.estimate.lo, job.estimate.mid, job.estimate.hi)[which]
+        duration = job.overhead + quantile
+    return forecast.Entrant(turn.gang, turn.lane, job.not_before, duration, job.uid in asked)
+
+
+def _ghosts(
+    turns: Sequence[order.Turn], wanted: Sequence[order.Turn]
+) -> tuple[list[forecast.Ghost], dict[str, int]]:
+    """One ghost per gang and tier of the jobs whose rank depends on their deadline."""
+    ghosts: list[forecast.Ghost] = []
+    index_of: dict[tuple[int, int], int] = {}
+    ghost_of: dict[str, int] = {}
+    for turn in wanted:
+        job = turn.standing.job
+        if turn.strict or job.deadline is None or job.estimate is None:
+            continue
+        key = (id(turn.gang), job.importance)
+        if key not in index_of:
+            bound = (-job.importance, model.Band.DEADLINE)
+            behind = sum(other.rank[:2] <= bound for other in turns)
+            index_of[key] = len(ghosts)
+            ghosts.append(forecast.Ghost(turn.gang, behind))
+        ghost_of[job.uid] = index_of[key]
+    return ghosts, ghost_of
+
+
+def _outlook(turn: order.Turn, starts: list[int | None], ghost: int | None) -> Outlook:
+    known = [start for start in starts if start is not None]
+    job = turn.standing.job
+    run = job.estimate
+    slowest = None if run is None else job.overhead + run.hi
+    feasible = None if ghost is None or slowest is None else ghost + slowest
+    if len(known) < len(starts):
+        return Outlook(feasible=feasible)
+    start = (min(known), max(known))
+    if run is None or slowest is None:
+        return Outlook(start=start)
+    lo, mid, hi = known if len(known) == len(_ALL) else known * len(_ALL)
+    ends = (lo + job.overhead + run.lo, mid + job.overhead + run.mid, hi + slowest)
+    finish = (min(ends), max(ends))
+    if turn.strict or (job.deadline is not None and finish[1] <= job.deadline):
+        # An earlier deadline keeps its rank (fifo) or improves it.
+        feasible = finish[1]
+    return Outlook(start, finish, ends[_MID], feasible)
+
+
+_ALL = (_LO, _MID, _HI)

@@ -1,0 +1,186 @@
+"""What is free, nodes and quota together, and the whole-gang fit in it: all groups or none.
+
+The pass, the forecast and the question "could this ever fit" use the same `Room.place`, on different rooms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from lstqueue.engine import gangs, model, quota
+from lstqueue.topology import capacity, placement, table
+from lstqueue.topology.table import Ints
+
+TRIES = 64
+"""Placements tried for one gang over its combinations of pools; groups × pools is seldom above four."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Where one group was placed."""
+
+    member: gangs.Member
+    option: gangs.Option
+    nodes: Ints
+    pods: Ints
+
+
+Placement = list[Taken]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What becomes free when a job ends: amounts[resource, i] on nodes[i], and its quota."""
+
+    nodes: Ints
+    amounts: Ints
+    charges: quota.Charges
+
+
+class Room:
+    """A ledger of nodes and one of quota that are charged together."""
+
+    __slots__ = ("_left", "ledger", "quota")
+
+    def __init__(self, ledger: capacity.Ledger, quotas: quota.Quota) -> None:
+        self.ledger = ledger
+        self.quota = quotas
+        self._left = TRIES
+
+    def copy(self) -> Room:
+        """An independent room in the same state."""
+        return Room(self.ledger.copy(), self.quota.copy())
+
+    def empty(self) -> Room:
+        """The room if nothing ran anywhere and every node were ready."""
+        return Room(capacity.Ledger.empty(self.ledger.rows), self.quota.copy(unused=True))
+
+    def place(self, gang: gangs.Gang) -> Placement | None:
+        """Charge the whole gang and say where it went; None, and nothing charged, when it does not fit.
+
+        Groups go largest pod first, each into one pool, pools in the listed order; when a later group does
+        not fit, earlier ones try their next pool, at most `TRIES` placements in all. With one group the
+        answer is exact; with several a placement may exist that this order does not find.
+        """
+        taken: Placement = []
+        self._left = TRIES
+        return taken if self._place(gang.members, taken) else None
+
+    def could_place(self, gang: gangs.Gang) -> bool:
+        """Whether `place` would succeed; nothing stays charged."""
+        if len(gang.members) == 1:
+            member = gang.members[0]
+            return any(
+                self.ledger.total[option.row] >= member.count and self.quota.fits(option.charges)
+                for option in member.options
+            )
+        taken = self.place(gang)
+        if taken is None:
+            return False
+        self.undo(taken)
+        return True
+
+    def undo(self, taken: Placement) -> None:
+        """Take a placement back."""
+        for part in taken:
+            self.ledger.undo(part.option.row, part.nodes, part.pods)
+            self.quota.give(part.option.charges)
+
+    def release(self, part: Release) -> None:
+        """Free what a job held that was placed before this pass."""
+        self.quota.give(part.charges)
+        if len(part.nodes):
+            self.ledger.give(part.nodes, part.amounts)
+
+    def quota_fits(self, gang: gangs.Gang) -> bool:
+        """Whether quota alone would let the gang in now."""
+        self._left = TRIES
+        return self._quota_fits(gang.members)
+
+    def _place(self, members: tuple[gangs.Member, ...], taken: Placement) -> bool:
+        if len(taken) == len(members):
+            return True
+        member = members[len(taken)]
+        for option in member.options:
+            if self.ledger.total[option.row] < member.count or not self.quota.fits(option.charges):
+                continue
+            chosen = placement.choose(self.ledger, option.row, member.count)
+            if chosen is None or self._left <= 0:
+                return False
+            self._left -= 1
+            part = Taken(member, option, *chosen)
+            self.ledger.take(option.row, *chosen)
+            self.quota.take(option.charges)
+            taken.append(part)
+            if self._place(members, taken):
+                return True
+            self.undo([taken.pop()])
+        return False
+
+    def _quota_fits(self, members: tuple[gangs.Member, ...]) -> bool:
+        if not members:
+            return True
+        for option in members[0].options:
+            if self._left <= 0 or not self.quota.fits(option.charges):
+                continue
+            self._left -= 1
+            self.quota.take(option.charges)
+            fits = self._quota_fits(members[1:])
+            self.quota.give(option.charges)
+            if fits:
+                return True
+        return False
+
+
+def charge_holds(
+    free: Ints, resources: Iterable[str], nodes: table.NodeTable, jobs: Iterable[model.Job]
+) -> None:
+    """Take from `free` what members that are expected but not bound yet will use; bound ones are in it."""
+    rows = {name: row for row, name in enumerate(resources)}
+    for job in jobs:
+        for part in job.assigned:
+            column = nodes.index.get(part.node)
+            if column is None or part.held <= 0:
+                continue
+            for name, amount in job.groups[part.group].shape.requests:
+                if (row := rows.get(name)) is not None:
+                    free[row, column] -= min(amount * part.held, table.LIMIT)
+
+
+def release_of(job: model.Job, room: Room, nodes: table.NodeTable) -> Release:
+    """What ends with an admitted, running or ending job; nodes that are gone give nothing back."""
+    rows = {name: row for row, name in enumerate(room.ledger.rows.resources)}
+    sums: dict[int, list[int]] = {}
+    for part in job.assigned:
+        column = nodes.index.get(part.node)
+        if column is None:
+            continue
+        amounts = sums.setdefault(column, [0] * len(rows))
+        for name, amount in job.groups[part.group].shape.requests:
+            if (row := rows.get(name)) is not None:
+                amounts[row] += min(amount * (part.bound + part.held), table.LIMIT)
+    columns = np.array(list(sums), dtype=np.int64)
+    freed = np.array(list(sums.values()), dtype=np.int64).reshape(len(sums), len(rows)).T
+    return Release(columns, freed, room.quota.held(job))
+
+
+def release_after(taken: Placement, room: Room) -> list[Release]:
+    """What ends with a gang that `Room.place` placed, group by group."""
+    amounts = room.ledger.rows.amounts
+    return [
+        Release(part.nodes, amounts[:, part.option.row, None] * part.pods, part.option.charges)
+        for part in taken
+    ]
+
+
+def by_group(taken: Placement, nodes: table.NodeTable) -> Mapping[int, model.GroupPlacement]:
+    """The placement in the words of a plan, by index of the group."""
+    placed: dict[int, model.GroupPlacement] = {}
+    for part in taken:
+        pairs = zip(part.nodes.tolist(), part.pods.tolist(), strict=True)
+        names = tuple((nodes.names[node], pods) for node, pods in pairs)
+        placed[part.member.group] = model.GroupPlacement(part.option.pool, names)
+    return placed

@@ -1,0 +1,49 @@
+"""Slack in coarse buckets, so that a status changes a few times in a job's life and not every second."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lstqueue.engine import model
+
+
+class Bucket(NamedTuple):
+    """A bucket's name and the slack in ms below which it applies; None: no upper end."""
+
+    name: str
+    below: int | None
+
+
+NO_DEADLINE = ""
+"""The bucket of a job without a deadline or without an estimate: it has no slack."""
+
+BUCKETS: tuple[Bucket, ...] = (
+    Bucket("late", 0),
+    Bucket("<15m", 15 * model.MINUTE),
+    Bucket("<1h", model.HOUR),
+    Bucket("<4h", 4 * model.HOUR),
+    Bucket("<12h", 12 * model.HOUR),
+    Bucket("<1d", 24 * model.HOUR),
+    Bucket("<3d", 72 * model.HOUR),
+    Bucket(">=3d", None),
+)
+
+
+def bucket(slack: int | None) -> str:
+    """Name of the bucket of a slack in ms; None (no deadline or no estimate) has the empty name."""
+    if slack is None:
+        return NO_DEADLINE
+    for name, below in BUCKETS:
+        if below is None or slack < below:
+            return name
+    raise AssertionError("the last bucket has no upper end")
+
+
+def until_next(slack: int) -> int | None:
+    """Time in ms until a slack that shrinks with time enters the next bucket. None: it is in the last one."""
+    lower: int | None = None
+    for _, below in BUCKETS:
+        if below is None or slack < below:
+            break
+        lower = below
+    return None if lower is None else slack - lower + 1

@@ -1,0 +1,133 @@
+"""Step 7, second half: how likely each deadline is to hold, in one word with a reason.
+
+| level | when |
+|---|---|
+| IMPOSSIBLE | the gang could not fit even if nothing else ran, or now + lo + o > D |
+| UNLIKELY | the forecast with expected run times ends after D, or sees no start |
+| AT_RISK | the latest of the three forecasts ends after D |
+| LIKELY | all three hold |
+| UNKNOWN | no deadline, no estimate, or not forecast |
+
+Between forecasts a verdict stays as it was published, except that time alone makes it IMPOSSIBLE.
+"""
+
+from __future__ import annotations
+
+from lstqueue.engine import fit, model, words
+from lstqueue.engine.outlook import Outlook
+from lstqueue.engine.standing import Standing
+
+NOT_JUDGED = frozenset(
+    (model.Code.HELD_BACK, model.Code.QUEUE_NOT_FOUND, model.Code.IMPORTANCE_TOO_HIGH, *fit.NEVER_FITS)
+)
+"""Codes of jobs that take no part in a forecast."""
+
+
+def wants_forecast(here: Standing, code: model.Code | None) -> bool:
+    """Whether a waiting job needs a forecast in this pass: it is new, or what it was told holds no more."""
+    if code in NOT_JUDGED:
+        return False
+    told = here.job.published
+    if told.verdict is None or told.code in NOT_JUDGED:
+        return True
+    return told.verdict.level is model.Level.IMPOSSIBLE and not here.hopeless
+
+
+def running(here: Standing, start: int) -> model.Verdict:
+    """Verdict of a job that owns its capacity, from its own estimate alone."""
+    finish = here.finish
+    if finish is None:
+        return model.Verdict(model.Level.UNKNOWN, "It has no estimate.", start=(start, start))
+    ends = (finish.lo, finish.hi)
+    if here.job.deadline is None:
+        level, reason = model.Level.UNKNOWN, "It has no deadline."
+    elif here.hopeless:
+        over = words.duration(finish.lo - here.job.deadline)
+        level, reason = model.Level.IMPOSSIBLE, f"At its fastest it ends {over} after its deadline."
+    else:
+        level, reason = _level(here.job.deadline, finish.mid, finish.hi)
+    return model.Verdict(level, reason, (start, start), ends, finish.hi)
+
+
+def waiting(here: Standing, code: model.Code | None, outlook: Outlook | None, message: str) -> model.Verdict:
+    """Verdict of a job that waits.
+
+    Args:
+        here: The job as refreshed.
+        code: Why it waits.
+        outlook: Its forecast, when this pass made one.
+        message: Why it waits in a sentence, for verdicts that rest on it.
+    """
+    if code in fit.NEVER_FITS:
+        level = model.Level.UNKNOWN if here.job.deadline is None else model.Level.IMPOSSIBLE
+        return model.Verdict(level, message)
+    told = here.job.published.verdict
+    if outlook is None:
+        return _between_forecasts(here, code, told, message)
+    made = model.Verdict(model.Level.UNKNOWN, "", outlook.start, outlook.finish, outlook.feasible)
+    return _leveled(made, here, outlook)
+
+
+def differs(told: model.Verdict | None, new: model.Verdict, tolerance: int) -> bool:
+    """Whether `new` is worth publishing: another level, or a forecast that moved by `tolerance` ms or more."""
+    if told is None or told.level is not new.level:
+        return True
+    before, after = _figures(told), _figures(new)
+    for old, fresh in zip(before, after, strict=True):
+        if (old is None) != (fresh is None):
+            return True
+        if old is not None and fresh is not None and abs(old - fresh) >= tolerance:
+            return True
+    return False
+
+
+def _between_forecasts(
+    here: Standing, code: model.Code | None, told: model.Verdict | None, message: str
+) -> model.Verdict:
+    if here.hopeless:
+        if told is not None and told.level is model.Level.IMPOSSIBLE and told.earliest_feasible is not None:
+            return told
+        base = told or model.Verdict(model.Level.IMPOSSIBLE)
+        return model.Verdict(
+            model.Level.IMPOSSIBLE, _too_late(here), base.start, base.finish, base.earliest_feasible
+        )
+    if code in NOT_JUDGED:
+        return model.Verdict(model.Level.UNKNOWN, message)
+    return told or model.Verdict(model.Level.UNKNOWN, "More jobs are ahead of it than a forecast follows.")
+
+
+def _leveled(made: model.Verdict, here: Standing, outlook: Outlook) -> model.Verdict:
+    deadline = here.job.deadline
+    if here.hopeless:
+        level, reason = model.Level.IMPOSSIBLE, _too_late(here)
+    elif deadline is None or here.job.estimate is None:
+        level = model.Level.UNKNOWN
+        reason = "It has no deadline." if deadline is None else "It has no estimate."
+    elif outlook.finish is None or outlook.expected is None:
+        level = model.Level.UNLIKELY
+        reason = "No start can be foreseen: jobs without an estimate or foreign pods hold the room it needs."
+    else:
+        level, reason = _level(deadline, outlook.expected, outlook.finish[1])
+    return model.Verdict(level, reason, made.start, made.finish, made.earliest_feasible)
+
+
+def _level(deadline: int, expected: int, latest: int) -> tuple[model.Level, str]:
+    if expected > deadline:
+        over = words.duration(expected - deadline)
+        return model.Level.UNLIKELY, f"With expected run times it ends {over} after its deadline."
+    if latest > deadline:
+        over = words.duration(latest - deadline)
+        return model.Level.AT_RISK, f"With pessimistic run times it ends {over} after its deadline."
+    early = words.duration(deadline - latest)
+    return model.Level.LIKELY, f"With pessimistic run times it ends {early} before its deadline."
+
+
+def _too_late(here: Standing) -> str:
+    over = words.duration(-(here.slack_lo or 0))
+    return f"Even started now and at its fastest it would end {over} after its deadline."
+
+
+def _figures(verdict: model.Verdict) -> tuple[int | None, ...]:
+    start = verdict.start or (None, None)
+    finish = verdict.finish or (None, None)
+    return (*start, *finish, verdict.earliest_feasible)

@@ -1,0 +1,62 @@
+"""Amounts and durations as people read them, for the messages of a plan."""
+
+from __future__ import annotations
+
+from lstqueue.engine import model
+
+_UNITS = (("d", 24 * model.HOUR), ("h", model.HOUR), ("m", model.MINUTE), ("s", 1000))
+_BINARY = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
+
+
+def duration(ms: int) -> str:
+    """A duration with at most two units: `1d12h`, `45m`, `30s`; below a second `0s`."""
+    if ms < 0:
+        return "-" + duration(-ms)
+    for index, (unit, size) in enumerate(_UNITS):
+        if ms < size:
+            continue
+        text = f"{ms // size}{unit}"
+        if index + 1 < len(_UNITS):
+            smaller, smaller_size = _UNITS[index + 1]
+            rest = ms % size // smaller_size
+            text += f"{rest}{smaller}" if rest else ""
+        return text
+    return "0s"
+
+
+def amount(resource: str, value: int) -> str:
+    """An amount with its resource: `8 nvidia.com/gpu`, `1.5 cpu`, `64Gi memory`."""
+    return f"{quantity(resource, value)} {resource}"
+
+
+def quantity(resource: str, value: int) -> str:
+    """An amount without its resource, in the unit people use for it."""
+    if resource == "cpu":
+        return f"{value / 1000:g}"
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        for suffix, size in _BINARY:
+            if abs(value) >= size:
+                return f"{value / size:.4g}{suffix}"
+    return str(value)
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun: `1 pod`, `3 pods`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def pods(group: model.Group) -> str:
+    """A group's size: `4 pods of 8 nvidia.com/gpu` (its extended resources, else cpu and memory)."""
+    return f"{count(group.count, 'pod')} of {per_pod(group)}"
+
+
+def per_pod(group: model.Group) -> str:
+    """What one pod of a group asks for, in short."""
+    asked = [(name, value) for name, value in group.shape.requests if value > 0 and name != "pods"]
+    extended = [pair for pair in asked if "/" in pair[0]]
+    return " and ".join(amount(name, value) for name, value in extended or asked) or "nothing"
+
+
+def job(one: model.Job) -> str:
+    """A job as users name it: `namespace/name`."""
+    return f"{one.namespace}/{one.name}"

@@ -1,0 +1,145 @@
+"""What a pod spec means for the fit: its requests, its constraints, and what the fit does not model.
+
+Works on plain JSON as the API server returns it, after defaulting and LimitRanges. It does not decide
+anything; a constraint that the placement cannot honour is named, so that intake can refuse it instead of
+admitting a gang that the scheduler would leave unbound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lstqueue.api import quantities
+from lstqueue.topology import model
+
+Spec = Mapping[str, Any]
+
+
+def requests(spec: Spec) -> model.Resources:
+    """Return the effective requests of a pod, one pod slot included.
+
+    The rule is the scheduler's: the sum over containers, restartable init containers added from their place
+    on, the largest plain init container if that is more, plus the overhead.
+    """
+    running = _total(spec.get("containers") or [])
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in spec.get("initContainers") or []:
+        wanted = _container(container)
+        if container.get("restartPolicy") == "Always":
+            _add(sidecars, wanted)
+            _raise(peak, sidecars)
+        else:
+            start = dict(sidecars)
+            _add(start, wanted)
+            _raise(peak, start)
+    _add(running, sidecars)
+    _raise(running, peak)
+    _add(running, _amounts(spec.get("overhead") or {}))
+    pod_level = (spec.get("resources") or {}).get("requests") or {}
+    running.update(_amounts(pod_level))
+    running[model.PODS] = 1
+    return model.resources(running)
+
+
+def shape(spec: Spec) -> model.PodShape:
+    """Return all that decides where the pod may run."""
+    return model.PodShape(
+        requests=requests(spec),
+        selector=tuple(sorted((spec.get("nodeSelector") or {}).items())),
+        affinity=_required_terms(spec),
+        tolerations=tolerations(spec.get("tolerations") or []),
+    )
+
+
+def tolerations(raw: Iterable[Mapping[str, Any]]) -> tuple[model.Toleration, ...]:
+    """Read tolerations; those of a limited time count as none, since a gang must not be evicted later."""
+    return tuple(
+        model.Toleration(
+            key=item.get("key") or "",
+            operator=item.get("operator") or "Equal",
+            value=item.get("value") or "",
+            effect=item.get("effect") or "",
+        )
+        for item in raw
+        if item.get("tolerationSeconds") is None
+    )
+
+
+def unsupported(spec: Spec) -> str | None:
+    """Name the first constraint that the placement does not model, as a field path, or return None."""
+    affinity = spec.get("affinity") or {}
+    if (affinity.get("podAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
+        return "spec.affinity.podAffinity"
+    if (affinity.get("podAntiAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
+        return "spec.affinity.podAntiAffinity"
+    for constraint in spec.get("topologySpreadConstraints") or []:
+        if constraint.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule":
+            return "spec.topologySpreadConstraints"
+    if spec.get("resourceClaims"):
+        return "spec.resourceClaims"
+    if spec.get("nodeName"):
+        return "spec.nodeName"
+    if spec.get("hostNetwork"):
+        return "spec.hostNetwork"
+    if any(port.get("hostPort") for port in _ports(spec)):
+        return "spec.containers[].ports[].hostPort"
+    return None
+
+
+def _ports(spec: Spec) -> Iterable[Mapping[str, Any]]:
+    for key in ("containers", "initContainers"):
+        for container in spec.get(key) or []:
+            yield from container.get("ports") or []
+
+
+def _required_terms(spec: Spec) -> tuple[tuple[model.Requirement, ...], ...]:
+    node_affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return tuple(_term(term) for term in required.get("nodeSelectorTerms") or [])
+
+
+def _term(term: Mapping[str, Any]) -> tuple[model.Requirement, ...]:
+    found = [_requirement(item, field=False) for item in term.get("matchExpressions") or []]
+    found += [_requirement(item, field=True) for item in term.get("matchFields") or []]
+    if not found:
+        # The API says that a null or empty term matches no object.
+        return (model.Requirement("metadata.name", "In", (), field=True),)
+    return tuple(found)
+
+
+def _requirement(item: Mapping[str, Any], *, field: bool) -> model.Requirement:
+    return model.Requirement(
+        key=str(item.get("key", "")),
+        operator=str(item.get("operator", "")),
+        values=tuple(item.get("values") or ()),
+        field=field,
+    )
+
+
+def _container(container: Mapping[str, Any]) -> dict[str, int]:
+    declared = container.get("resources") or {}
+    # A limit without a request is the request; the API server defaults it so, a raw template does not.
+    return _amounts({**(declared.get("limits") or {}), **(declared.get("requests") or {})})
+
+
+def _total(containers: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for container in containers:
+        _add(total, _container(container))
+    return total
+
+
+def _amounts(raw: Mapping[str, Any]) -> dict[str, int]:
+    return {name: quantities.parse(name, value) for name, value in raw.items()}
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise(total: dict[str, int], floor: Mapping[str, int]) -> None:
+    for name, amount in floor.items():
+        total[name] = max(total.get(name, 0), amount)

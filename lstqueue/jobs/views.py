@@ -1,0 +1,203 @@
+"""Slotted projections of pods and child Jobs: all that the operator keeps of them.
+
+A raw pod costs 20 KB in memory, a projection a few hundred bytes; equality of projections is also how the
+operator tells a meaningful change from noise. Raw affinity, tolerations and gates are kept only while a pod
+is gated, for that is when they are patched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lstqueue.api import names, times
+from lstqueue.jobs import podspec
+from lstqueue.topology import model
+
+Object = Mapping[str, Any]
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+@dataclass(frozen=True, slots=True)
+class Pinning:
+    """The parts of a gated pod that its ungating patch must keep."""
+
+    affinity: Mapping[str, Any]
+    tolerations: tuple[Mapping[str, Any], ...]
+    gates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PodView:
+    """A pod. `job` is the UID of the DeadlineJob it belongs to, empty for pods that are not ours.
+
+    `index` is its completion index, -1 when it has none. `attempt` is -1 until it is ungated. `charge` is
+    "queue/pool" as stamped when it was ungated. `refused` says that a kubelet would not have it.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    version: str
+    requests: model.Resources
+    node: str
+    phase: str
+    ready: bool
+    deleting: bool
+    job: str = ""
+    group: str = ""
+    restart: int = 0
+    attempt: int = -1
+    index: int = -1
+    charge: str = ""
+    reason: str = ""
+    message: str = ""
+    refused: bool = False
+    disrupted: bool = False
+    pinning: Pinning | None = None
+
+    @property
+    def gone(self) -> bool:
+        """Whether it has given its resources back without being deleted."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def gated(self) -> bool:
+        """Whether our gate is still on it."""
+        return self.pinning is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildView:
+    """A child Job of an inline gang. `done` holds the completion indexes that succeeded."""
+
+    uid: str
+    namespace: str
+    name: str
+    version: str
+    job: str
+    group: str
+    restart: int
+    suspended: bool
+    deleting: bool
+    complete: bool
+    failed: bool
+    reason: str
+    message: str
+    done: frozenset[int]
+    completion_time: int | None
+
+
+REFUSALS = ("UnexpectedAdmissionError", "OutOf", "NodeAffinity", "NodeName", "TopologyAffinityError")
+"""How the reasons of a kubelet begin that would not admit a pod after it was bound."""
+
+
+def pod(raw: Object) -> PodView:
+    """Project a pod. Raises ValueError for quantities no API server would store."""
+    meta, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
+    labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
+    conditions = {item["type"]: item for item in status.get("conditions") or []}
+    ours = labels.get(names.LABEL_JOB, "")
+    phase = status.get("phase") or "Pending"
+    reason, message = _why(status, conditions)
+    return PodView(
+        uid=meta["uid"],
+        namespace=meta["namespace"],
+        name=meta["name"],
+        version=meta["resourceVersion"],
+        requests=podspec.requests(spec),
+        node=spec.get("nodeName") or "",
+        phase=phase,
+        ready=(conditions.get("Ready") or {}).get("status") == "True",
+        deleting="deletionTimestamp" in meta,
+        job=ours,
+        group=labels.get(names.LABEL_GROUP, ""),
+        restart=number(labels.get(names.LABEL_RESTART), 0),
+        attempt=number(labels.get(names.LABEL_ATTEMPT), -1),
+        index=number(labels.get(INDEX) or annotations.get(INDEX), -1),
+        charge=annotations.get(names.ANNOTATION_CHARGE, ""),
+        reason=reason,
+        message=message,
+        refused=phase == "Failed" and (status.get("reason") or "").startswith(REFUSALS),
+        disrupted=(conditions.get("DisruptionTarget") or {}).get("status") == "True",
+        pinning=_pinning(spec) if ours else None,
+    )
+
+
+def child(raw: Object) -> ChildView:
+    """Project a child Job."""
+    meta, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
+    labels = meta.get("labels") or {}
+    ended = {item["type"]: item for item in status.get("conditions") or [] if item["status"] == "True"}
+    failure = ended.get("Failed") or ended.get("FailureTarget") or {}
+    return ChildView(
+        uid=meta["uid"],
+        namespace=meta["namespace"],
+        name=meta["name"],
+        version=meta["resourceVersion"],
+        job=labels.get(names.LABEL_JOB, ""),
+        group=labels.get(names.LABEL_GROUP, ""),
+        restart=number(labels.get(names.LABEL_RESTART), 0),
+        suspended=bool(spec.get("suspend")),
+        deleting="deletionTimestamp" in meta,
+        complete="Complete" in ended,
+        failed=bool(failure),
+        reason=failure.get("reason") or "",
+        message=failure.get("message") or "",
+        done=indexes(status.get("completedIndexes") or ""),
+        completion_time=times.parse(status["completionTime"]) if status.get("completionTime") else None,
+    )
+
+
+def indexes(text: str) -> frozenset[int]:
+    """Read "0,2-4" as a set; what a Job's `completedIndexes` and our own `ranks` look like."""
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return frozenset(found)
+
+
+def ranges(numbers: tuple[int, ...]) -> str:
+    """Write ascending numbers as "0,2-4"; the inverse of `indexes`."""
+    runs: list[list[int]] = []
+    for value in numbers:
+        if runs and value == runs[-1][1] + 1:
+            runs[-1][1] = value
+        else:
+            runs.append([value, value])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def number(text: str | None, default: int) -> int:
+    """Read a label that ought to be a number; one that somebody spoilt reads as `default`."""
+    return int(text) if text and text.isascii() and text.isdigit() else default
+
+
+def _pinning(spec: Object) -> Pinning | None:
+    gates = tuple(gate["name"] for gate in spec.get("schedulingGates") or [])
+    if names.GATE not in gates:
+        return None
+    return Pinning(
+        affinity=spec.get("affinity") or {},
+        tolerations=tuple(spec.get("tolerations") or ()),
+        gates=gates,
+    )
+
+
+def _why(status: Object, conditions: Mapping[str, Object]) -> tuple[str, str]:
+    """Return the reason and words of whatever keeps a pod from running, the kubelet's or the scheduler's."""
+    if status.get("reason"):
+        return status["reason"], status.get("message") or ""
+    scheduled = conditions.get("PodScheduled") or {}
+    if scheduled.get("status") == "False":
+        return scheduled.get("reason") or "", scheduled.get("message") or ""
+    for container in status.get("containerStatuses") or []:
+        state = container.get("state") or {}
+        held = state.get("waiting") or state.get("terminated") or {}
+        if held.get("reason"):
+            code = f"exit code {held['exitCode']}" if "exitCode" in held else ""
+            return held["reason"], held.get("message") or code
+    return "", ""

@@ -1,0 +1,123 @@
+"""The operator put together: sources, cache, loop, writer, sweeps. Knows nothing of kopf.
+
+Pods, nodes and child Jobs come from reflectors; DeadlineJobs and GPUQueues from whoever calls
+`cache.apply_ledger` and `apply_queue` (the kopf shell), or from reflectors as well where there is no shell.
+Either way they are swept: listed at start, before the first decision, and every few minutes after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from lstqueue.api import names
+from lstqueue.kube import limits, port, reflector, sweep
+from lstqueue.operator import bell, loop, metrics, queue_status
+from lstqueue.operator import cache as caches
+from lstqueue.operator import settings as all_settings
+
+OURS = names.LABEL_JOB
+FOREIGN = f"!{names.LABEL_JOB}"
+LIVE = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class Operator:
+    """One operator. `shell` says that somebody else feeds our own kinds into the cache."""
+
+    def __init__(
+        self,
+        api: port.KubeApi,
+        *,
+        now: Callable[[], int],
+        settings: all_settings.Settings | None = None,
+        shell: bool = False,
+    ) -> None:
+        self.settings = settings or all_settings.Settings()
+        self.api = limits.LimitedApi(
+            api,
+            rate=self.settings.writes_per_second,
+            burst=self.settings.write_burst,
+            in_flight=self.settings.in_flight,
+        )
+        self.metrics = metrics.Metrics()
+        self._bell = bell.Bell(quiet=self.settings.quiet, at_most=self.settings.at_most)
+        self.cache = caches.Cache(self._bell.ring)
+        self.loop = loop.Loop(
+            self.api, self.cache, self._bell, now=now, settings=self.settings, figures=self.metrics
+        )
+        self.synced = asyncio.Event()
+        self.reflectors = [
+            self._reflector(port.PODS, self.cache.apply_pod, labels=OURS),
+            self._reflector(port.PODS, self.cache.apply_pod, labels=FOREIGN, fields=LIVE),
+            self._reflector(port.JOBS, self.cache.apply_child, labels=OURS),
+            self._reflector(port.NODES, self.cache.apply_node),
+        ]
+        if not shell:
+            self.reflectors += [
+                self._reflector(port.GPU_QUEUES, self.cache.apply_queue),
+                self._reflector(port.DEADLINE_JOBS, self.cache.apply_ledger),
+            ]
+        self._shell = shell
+        self._swept = asyncio.Event()
+        self._queue_status = queue_status.Reporter(self.api, self.cache, self.loop, self.settings)
+
+    async def run(self) -> None:
+        """Run until cancelled; an error of any part ends all of it, for a restart mends everything."""
+        async with asyncio.TaskGroup() as group:
+            for source in self.reflectors:
+                group.create_task(source.run())
+            if self._shell:
+                group.create_task(self._sweeps())
+            group.create_task(self.loop.writer.work())
+            group.create_task(self._decide())
+            group.create_task(self._queue_status.run())
+
+    async def _decide(self) -> None:
+        for source in self.reflectors:
+            await source.synced.wait()
+        if self._shell:
+            await self._swept.wait()
+        self.synced.set()
+        await self.loop.run()
+
+    async def _sweeps(self) -> None:
+        while True:
+            try:
+                await self._sweep()
+            except port.ApiError as error:
+                self.metrics.write_failed(error)
+                await asyncio.sleep(self.settings.retry_first)
+                continue
+            self._swept.set()
+            await asyncio.sleep(self.settings.sweep_interval)
+
+    async def _sweep(self) -> None:
+        """List our own kinds and take in what the shell's watches missed."""
+        for resource, known, apply in (
+            (port.GPU_QUEUES, self.cache.queue_versions(), self.cache.apply_queue),
+            (port.DEADLINE_JOBS, self.cache.ledger_versions(), self.cache.apply_ledger),
+        ):
+            found = await sweep.sweep(self.api, resource, known, page_size=self.settings.page_size)
+            for item in found.changed:
+                apply("MODIFIED", item)
+            for uid in found.vanished:
+                apply("DELETED", self.cache.remains(uid, found.resource_version))
+
+    def _reflector(
+        self,
+        resource: port.Resource,
+        on_event: Callable[[str, port.Object], None],
+        *,
+        labels: str = "",
+        fields: str = "",
+    ) -> reflector.Reflector:
+        return reflector.Reflector(
+            self.api,
+            resource,
+            on_event=on_event,
+            labels=labels,
+            fields=fields,
+            page_size=self.settings.page_size,
+            watch_seconds=self.settings.watch_seconds,
+            idle_seconds=self.settings.inactivity_timeout,
+        )

@@ -1,0 +1,96 @@
+"""What the API server makes of a gang's pods: one dry run per group on arrival.
+
+The effective requests (after LimitRanges, RuntimeClasses and defaults) and the effective priority come from
+the server itself, and so do its refusals. Only an answer that can never change ends a job; everything else
+is a reason to wait and to ask again. Equal templates in one namespace are asked about once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lstqueue.api import errors, names
+from lstqueue.engine import model
+from lstqueue.jobs import inline, podspec
+from lstqueue.kube import port
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`groups` when the server would take the pods; else the `problem`, final or to be asked again."""
+
+    groups: tuple[model.Group, ...] | None = None
+    problem: str = ""
+    reason: str = ""
+    final: bool = False
+
+
+class Intake:
+    """Asks the API server, and remembers its answers by (namespace, shape hash)."""
+
+    def __init__(self, api: port.KubeApi, *, remembered: int = 10_000) -> None:
+        self._api = api
+        self._remembered = remembered
+        self._answers: dict[tuple[str, str], Answer] = {}
+
+    def known(self, namespace: str, shape: str) -> Answer | None:
+        """Return a remembered answer."""
+        return self._answers.get((namespace, shape))
+
+    async def ask(self, gang: inline.Gang, shape: str, templates: Mapping[str, Mapping[str, Any]]) -> Answer:
+        """Return what the server makes of a gang; raises nothing but bugs."""
+        known = self.known(gang.namespace, shape)
+        if known is not None:
+            return known
+        answer = await self._dry_run(gang, templates)
+        if answer.groups is not None:
+            self._answers[gang.namespace, shape] = answer
+            if len(self._answers) > self._remembered:
+                self._answers.pop(next(iter(self._answers)))
+        return answer
+
+    async def _dry_run(self, gang: inline.Gang, templates: Mapping[str, Mapping[str, Any]]) -> Answer:
+        groups = []
+        for name, replicas in gang.groups:
+            try:
+                body = inline.probe_pod(gang, name, templates[name])
+                seen = await self._api.create(port.PODS, gang.namespace, body, dry_run=True)
+                refused = _refusal(seen["spec"])
+                if refused:
+                    return Answer(
+                        problem=f"spec.groups[{name}].template.{refused}",
+                        reason="UnsupportedConstraint",
+                        final=True,
+                    )
+                groups.append(model.Group(name, replicas, podspec.shape(seen["spec"])))
+            except port.InvalidError as error:
+                return Answer(
+                    problem=f"spec.groups[{name}].template: {error.message}",
+                    reason="InvalidTemplate",
+                    final=True,
+                )
+            except errors.BadValueError as error:
+                return Answer(
+                    problem=f"spec.groups[{name}].template: {error}", reason="InvalidTemplate", final=True
+                )
+            except port.ApiError as error:
+                return Answer(
+                    problem=f"the API server refuses a pod of group {name}: {error.message}",
+                    reason=error.reason or "Refused",
+                )
+        return Answer(groups=tuple(groups))
+
+
+def _refusal(spec: Mapping[str, Any]) -> str:
+    """Say what in an accepted pod lstqueue cannot honour, "" when all is well."""
+    constraint = podspec.unsupported(spec)
+    if constraint:
+        return f"{constraint} is not modelled by the placement; remove it"
+    if spec.get("priorityClassName") != names.PRIORITY_CLASS and spec.get("preemptionPolicy") != "Never":
+        return (
+            f"spec.priorityClassName {spec.get('priorityClassName')!r} would let single pods preempt; "
+            f"use {names.PRIORITY_CLASS!r} or leave it out"
+        )
+    return ""

@@ -1,0 +1,277 @@
+"""A DeadlineJob as the operator keeps it: what its spec asks for and where its status says it stands.
+
+Frozen projections; the status is read leniently, since only the operator writes it, and an object whose spec
+cannot be read is kept with its problem instead of being dropped.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lstqueue.api import conditions, deadlinejob, errors, times
+from lstqueue.engine import model
+from lstqueue.jobs import inline, views
+
+Object = Mapping[str, Any]
+
+
+class Phase(enum.Enum):
+    """Where a DeadlineJob stands; the only state machine, driven by `lifecycle`."""
+
+    PENDING = "Pending"
+    ADMITTED = "Admitted"
+    RUNNING = "Running"
+    SUSPENDING = "Suspending"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    REJECTED = "Rejected"
+
+
+FINAL = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.REJECTED})
+GANG_FAILED = "GangFailed"
+GANG_DISRUPTED = "GangDisrupted"
+FAILED_START = "FailedStart"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAdmission:
+    """Where the ranks of one group go: (node, ascending global ranks), in rank order."""
+
+    name: str
+    pool: str
+    nodes: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The committed decision. `at` is ms since the epoch; `shape` the hash it was decided for."""
+
+    at: int
+    queue: str
+    shape: str
+    groups: tuple[GroupAdmission, ...]
+
+    def node_of(self, rank: int) -> tuple[str, str]:
+        """Return (pool, node) of a global rank. Raises KeyError for a rank it does not place."""
+        for group in self.groups:
+            for node, ranks in group.nodes:
+                if rank in ranks:
+                    return group.pool, node
+        raise KeyError(rank)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Every node it names, sorted."""
+        return tuple(sorted({node for group in self.groups for node, _ in group.nodes}))
+
+
+@dataclass(frozen=True, slots=True)
+class BackOff:
+    """After a failed start: no admission before `until`, `count` starts failed in a row, nodes to avoid."""
+
+    until: int = 0
+    count: int = 0
+    avoid: tuple[str, ...] = ()
+
+
+NO_BACK_OFF = BackOff()
+NOTHING_SAID = model.Published()
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What the user asked for; durations and times in ms."""
+
+    queue: str
+    groups: tuple[tuple[str, int], ...]
+    shape: str
+    deadline: int | None = None
+    estimate: int | None = None
+    importance: int = 0
+    leader_decides: bool = False
+    backoff_limit: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What the operator wrote last. `published` is the part the engine compares with.
+
+    `held` is the code of a reason outside the engine (a refused pod, an unreadable spec).
+    """
+
+    phase: Phase = Phase.PENDING
+    observed: int = 0
+    attempt: int = 0
+    restarts: int = 0
+    disruptions: int = 0
+    admission: Admission | None = None
+    suspension: str = ""
+    since: int = 0
+    back_off: BackOff = NO_BACK_OFF
+    started: int = 0
+    completed: int = 0
+    published: model.Published = NOTHING_SAID
+    held: str = ""
+    conditions: tuple[conditions.Condition, ...] = ()
+    runs: tuple[Mapping[str, Any], ...] = ()
+    gang: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """One DeadlineJob. `spec` is None when it cannot be read; `problem` then says why."""
+
+    uid: str
+    namespace: str
+    name: str
+    version: int
+    generation: int
+    created: int
+    deleting: bool
+    spec: Spec | None
+    problem: str
+    status: Status
+
+    @property
+    def key(self) -> str:
+        """namespace/name, for messages."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def final(self) -> bool:
+        """Whether it will never be admitted again."""
+        return self.status.phase in FINAL
+
+    def gang(self) -> inline.Gang:
+        """Return the identity its children are made from. Raises ValueError without a readable spec."""
+        if self.spec is None:
+            raise ValueError(f"DeadlineJob {self.key} has no readable spec: {self.problem}")
+        return inline.Gang(self.uid, self.namespace, self.name, self.spec.groups)
+
+
+def read(raw: Object) -> Ledger:
+    """Project a DeadlineJob; never raises for what a user wrote."""
+    meta = raw["metadata"]
+    created = times.parse(meta["creationTimestamp"])
+    problem, spec = "", None
+    try:
+        spec = _spec(raw, created)
+    except errors.InvalidSpecError as error:
+        problem = str(error)
+    return Ledger(
+        uid=meta["uid"],
+        namespace=meta["namespace"],
+        name=meta["name"],
+        version=int(meta["resourceVersion"]),
+        generation=meta.get("generation", 0),
+        created=created,
+        deleting="deletionTimestamp" in meta,
+        spec=spec,
+        problem=problem,
+        status=_status(raw.get("status") or {}),
+    )
+
+
+def _spec(raw: Object, created: int) -> Spec:
+    parsed = deadlinejob.parse(raw)
+    return Spec(
+        queue=parsed.queue,
+        groups=tuple((group.name, group.replicas) for group in parsed.groups),
+        shape=inline.shape_hash(raw["spec"]["groups"]),
+        deadline=parsed.resolved_deadline(created),
+        estimate=parsed.estimated_duration,
+        importance=parsed.importance,
+        leader_decides=parsed.success_policy == "Leader",
+        backoff_limit=parsed.backoff_limit,
+    )
+
+
+def _status(raw: Object) -> Status:
+    suspension, back_off = raw.get("suspension") or {}, raw.get("backoff") or {}
+    return Status(
+        phase=Phase(raw["phase"]) if raw.get("phase") else Phase.PENDING,
+        observed=raw.get("observedGeneration", 0),
+        attempt=raw.get("attempt", 0),
+        restarts=raw.get("restarts", 0),
+        disruptions=raw.get("disruptions", 0),
+        admission=_admission(raw["admission"]) if raw.get("admission") else None,
+        suspension=suspension.get("reason", ""),
+        since=_time(suspension.get("since")),
+        back_off=BackOff(
+            until=_time(back_off.get("until")),
+            count=back_off.get("count", 0),
+            avoid=tuple(back_off.get("avoid") or ()),
+        ),
+        started=_time(raw.get("startTime")),
+        completed=_time(raw.get("completionTime")),
+        published=_published(raw),
+        held=_held(raw.get("pending") or {}),
+        conditions=tuple(conditions.Condition.model_validate(item) for item in raw.get("conditions") or ()),
+        runs=tuple(raw.get("runs") or ()),
+        gang=raw.get("gang") or "",
+    )
+
+
+def _admission(raw: Object) -> Admission:
+    return Admission(
+        at=times.parse(raw["at"]),
+        queue=raw.get("queue", ""),
+        shape=raw.get("shapeHash", ""),
+        groups=tuple(
+            GroupAdmission(
+                name=group["name"],
+                pool=group["pool"],
+                nodes=tuple(
+                    (item["node"], tuple(sorted(views.indexes(item["ranks"])))) for item in group["nodes"]
+                ),
+            )
+            for group in raw["groups"]
+        ),
+    )
+
+
+def _published(raw: Object) -> model.Published:
+    verdict, pending = raw.get("verdict"), raw.get("pending") or {}
+    late, code = raw.get("late"), pending.get("code")
+    return model.Published(
+        band=_band(late, judged=verdict is not None),
+        code=(model.Code(code) if code in _CODES else model.Code.HELD_BACK) if code else None,
+        verdict=_verdict(verdict) if verdict else None,
+        slack=raw.get("slack") or "",
+    )
+
+
+def _held(pending: Object) -> str:
+    code = pending.get("code") or ""
+    return "" if code in _CODES else code
+
+
+_CODES = frozenset(code.value for code in model.Code)
+
+
+def _band(late: bool | None, *, judged: bool) -> model.Band | None:
+    """`late` is written for jobs with a deadline only; a judged job without it has none."""
+    if late is None:
+        return model.Band.REST if judged else None
+    return model.Band.REST if late else model.Band.DEADLINE
+
+
+def _verdict(raw: Object) -> model.Verdict:
+    return model.Verdict(
+        level=model.Level(raw["level"]),
+        reason=raw.get("reason", ""),
+        start=_range(raw.get("forecastStart")),
+        finish=_range(raw.get("forecastFinish")),
+        earliest_feasible=_time(raw.get("earliestFeasibleDeadline")) or None,
+    )
+
+
+def _range(raw: Object | None) -> tuple[int, int] | None:
+    return (times.parse(raw["earliest"]), times.parse(raw["latest"])) if raw else None
+
+
+def _time(text: str | None) -> int:
+    return times.parse(text) if text else 0

@@ -1,0 +1,236 @@
+"""The loop: cache, decide, write, and nothing else decides or writes.
+
+One pass does, in this order: look at every gang that something happened to and submit its next step; build
+the snapshot; call `decide`; submit what the plan says. Then it waits for the bell, or for the next time at
+which time alone changes something. It is level-based: a write that fails changes nothing but the time at
+which its job is looked at next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from collections.abc import Callable
+
+from lstqueue.engine import decide, model
+from lstqueue.kube import port
+from lstqueue.operator import actions, bell, intake, ledger, lifecycle, metrics, snapshots, writer
+from lstqueue.operator import cache as caches
+from lstqueue.operator import settings as all_settings
+from lstqueue.topology import eligibility
+
+Phase = ledger.Phase
+
+
+class Loop:
+    """Owns the passes. `now` returns ms since the epoch, the cluster's time."""
+
+    def __init__(
+        self,
+        api: port.KubeApi,
+        cache: caches.Cache,
+        ring: bell.Bell,
+        *,
+        now: Callable[[], int],
+        settings: all_settings.Settings,
+        figures: metrics.Metrics,
+    ) -> None:
+        self.cache = cache
+        self.writer = writer.Writer(workers=settings.in_flight)
+        self.plan: model.Plan | None = None
+        self.snapshot: model.Snapshot | None = None
+        self.passes = 0
+        self._bell = ring
+        self._now = now
+        self._settings = settings
+        self._figures = figures
+        self._intake = intake.Intake(api)
+        self._actions = actions.Actions(
+            api, cache, self.writer, now=now, retry=self._failed, wrote=figures.transition
+        )
+        self._forecast_at = 0
+        self._changed = True
+        self._alarms: list[tuple[int, str]] = []
+        self._alarm_of: dict[str, int] = {}
+        self._due_at: float | None = None
+        self._passed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Run passes until cancelled."""
+        while True:
+            timeout = self._pass()
+            at = asyncio.get_running_loop().time()
+            self._due_at = at + timeout if timeout is not None else None
+            await self._bell.wait(timeout)
+
+    def overdue(self, at: float) -> float:
+        """Return by how many seconds of the loop's clock a pass is late."""
+        return max(0.0, at - self._due_at) if self._due_at is not None else 0.0
+
+    async def next_pass(self, *, after: int) -> None:
+        """Wait until more than `after` passes were made."""
+        while self.passes <= after:
+            await self._passed.wait()
+
+    def _pass(self) -> float | None:
+        """Do one pass; return the seconds until the next one is due without a ring, None for never."""
+        began = time.perf_counter()
+        now = self._now()
+        for uid in self._due(now):
+            self._advance(uid, now)
+        self._changed |= self.cache.changed
+        self.cache.changed = False
+        self.snapshot = snapshots.build(
+            self.cache, self._settings, forecast_at=self._forecast_at, changed=self._changed
+        )
+        plan = decide.decide(self.snapshot, now, self._settings.engine)
+        if plan.forecast:
+            self._forecast_at, self._changed = now, False
+        self._carry_out(plan)
+        self.plan = plan
+        self.passes += 1
+        self._passed.set()
+        self._passed = asyncio.Event()
+        self._figures.passed(plan, time.perf_counter() - began, self.writer.backlog)
+        return self._seconds(now, plan.wake_at)
+
+    def _due(self, now: int) -> list[str]:
+        """Return the gangs to look at: those that changed and those whose alarm went off."""
+        touched = set(self.cache.take_touched())
+        while self._alarms and self._alarms[0][0] <= now:
+            at, uid = heapq.heappop(self._alarms)
+            if self._alarm_of.get(uid) == at:
+                del self._alarm_of[uid]
+                touched.add(uid)
+        return sorted(touched)
+
+    def _seconds(self, now: int, wake_at: int | None) -> float | None:
+        times = [wake_at] if wake_at is not None else []
+        times += [self._alarms[0][0]] if self._alarms else []
+        return max(0, min(times) - now) / 1000 if times else None
+
+    def _wake(self, uid: str, at: int) -> None:
+        """Have a gang looked at no later than `at`; one alarm each, the earliest."""
+        set_for = self._alarm_of.get(uid)
+        if set_for is None or at < set_for:
+            self._alarm_of[uid] = at
+            heapq.heappush(self._alarms, (at, uid))
+
+    # One gang
+
+    def _advance(self, uid: str, now: int) -> None:
+        """Submit the next step of a gang, unless a write for it is under way or was just refused."""
+        record = self.cache.records.get(uid)
+        if record is None or self.writer.busy(uid):
+            return
+        if record.retry_at > now:
+            return
+        if not self._taken_in(record):
+            return
+        step = lifecycle.step(self._gang(record, now), now)
+        if not step.idle:
+            self._actions.step(record, step)
+        elif step.wake is not None:
+            self._wake(uid, step.wake)
+
+    def _taken_in(self, record: caches.Record) -> bool:
+        """Ask the server about the pods of a new gang; return whether its lifecycle may go on."""
+        job = record.ledger
+        if job.spec is None:
+            record.held_back, record.held_code = job.problem, "InvalidSpec"
+            record.engine_job = None
+            return False
+        if record.shapes is not None or job.final:
+            return True
+        if record.ask_at > self._now():
+            return job.status.phase is not Phase.PENDING
+        answer = self._intake.known(job.namespace, job.spec.shape)
+        if answer is not None:
+            self._answered(record, answer)
+        elif self.writer.pending(job.uid) is None:
+            self._actions.ask(record, self._intake, self._answered)
+        # What is admitted already goes on without the answer.
+        return job.status.phase is not Phase.PENDING
+
+    def _answered(self, record: caches.Record, answer: intake.Answer) -> None:
+        record.engine_job = None
+        if answer.groups is not None:
+            record.shapes, record.held_back, record.held_code = answer.groups, "", ""
+            return
+        if answer.final:
+            self._actions.reject(record, reason=answer.reason, message=answer.problem)
+            return
+        record.held_back, record.held_code = answer.problem, answer.reason
+        record.ask_at = self._now() + int(self._settings.intake_retry * 1000)
+        self._wake(record.ledger.uid, record.ask_at)
+
+    def _gang(self, record: caches.Record, now: int) -> lifecycle.Gang:
+        settings, status = self._settings, record.ledger.status
+        queue = self.cache.queues.get(status.admission.queue) if status.admission else None
+        if not record.ungated_at and any(pod.attempt == status.attempt for pod in record.pods.values()):
+            # Lifted by an earlier process: the timeout begins anew, bounded by that of the whole start.
+            record.ungated_at = now
+        return lifecycle.Gang(
+            ledger=record.ledger,
+            children=tuple(record.children.values()),
+            pods=tuple(record.pods.values()),
+            ungated_at=record.ungated_at,
+            bind_timeout=(queue and queue.bind_timeout) or settings.bind_timeout_ms,
+            ready_timeout=(queue and queue.ready_timeout) or settings.gang_ready_timeout_ms,
+            fit_node=lambda group, node: self._fits(record, group, node),
+        )
+
+    def _fits(self, record: caches.Record, group: str, node: str) -> bool:
+        """Whether a node may still take a pod of a group; room is not looked at, it is held."""
+        view = self.cache.nodes.get(node)
+        if view is None or not view.ready or view.unschedulable:
+            return False
+        admission = record.ledger.status.admission
+        queue = self.cache.queues.get(admission.queue) if admission else None
+        shape = next((item.shape for item in record.shapes or () if item.name == group), None)
+        if shape is None or queue is None or admission is None:
+            return True
+        pool = next((item.pool for item in admission.groups if item.name == group), "")
+        extra = next((item.tolerations for item in queue.engine.pools if item.name == pool), ())
+        return eligibility.eligible(view.engine_node({}), shape, tolerations=extra)
+
+    # The plan
+
+    def _carry_out(self, plan: model.Plan) -> None:
+        updates = {update.uid: update for update in plan.updates}
+        for admission in plan.admit:
+            record = self.cache.records[admission.uid]
+            if self.writer.pending(admission.uid) is not writer.Urgency.RELEASE:
+                self._actions.admit(record, admission, updates.pop(admission.uid, None))
+        for uid, update in updates.items():
+            record = self.cache.records[uid]
+            waiting = self.writer.pending(uid)
+            # A more urgent write must not be replaced; the next pass says this again.
+            free = not self.writer.busy(uid) and waiting in (None, writer.Urgency.REPORT)
+            if free and record.retry_at <= plan.now:
+                self._actions.report(record, update)
+
+    # Failures
+
+    def _failed(self, uid: str, error: port.ApiError) -> None:
+        """A write did not go through: find out what is, and look again."""
+        self._figures.write_failed(error)
+        record = self.cache.records.get(uid)
+        if record is None:
+            return
+        record.said, record.engine_job = None, None
+        now = self._now()
+        record.failures += 1
+        wait = self._settings.retry_first * 2 ** min(record.failures - 1, 16)
+        wait = min(max(wait, error.retry_after or 0.0), self._settings.retry_most)
+        record.retry_at = now + int(wait * 1000)
+        self._wake(uid, record.retry_at)
+        refused = isinstance(error, port.ForbiddenError | port.InvalidError)
+        if not refused:
+            # The outcome is unknown, or somebody else wrote: what is assumed holds until the API tells.
+            self._actions.reread(record)
+        elif record.ledger.status.phase is Phase.ADMITTED:
+            self._actions.step(record, lifecycle.refused(self._gang(record, now), now, error.message))
+        else:
+            record.assumed = None

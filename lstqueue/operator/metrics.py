@@ -1,0 +1,119 @@
+"""What Prometheus sees: names, units and where each figure is set.
+
+Labels never carry anything a user chose but namespace and queue. All metrics live in a registry of their
+own, so that two operators in one process (as in tests) do not meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import prometheus_client as prometheus
+
+from lstqueue.engine import model
+from lstqueue.kube import limits, port, reflector
+from lstqueue.operator import ledger
+
+_PASS_BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+_WAIT_BUCKETS = (1, 10, 60, 300, 1800, 3600, 14400, 86400, 604800)
+
+
+class Metrics:
+    """Every metric of the operator."""
+
+    def __init__(self) -> None:
+        self.registry = prometheus.CollectorRegistry()
+        self.pass_seconds = prometheus.Histogram(
+            "lstqueue_pass_seconds",
+            "Time of one decision pass, snapshot included",
+            buckets=_PASS_BUCKETS,
+            registry=self.registry,
+        )
+        self.jobs = prometheus.Gauge(
+            "lstqueue_jobs", "DeadlineJobs by what the last pass saw", ["state"], registry=self.registry
+        )
+        self.admissions = prometheus.Counter(
+            "lstqueue_admissions", "Committed admissions", ["namespace", "queue"], registry=self.registry
+        )
+        self.wait_seconds = prometheus.Histogram(
+            "lstqueue_wait_seconds",
+            "From creation to the first admission",
+            ["queue"],
+            buckets=_WAIT_BUCKETS,
+            registry=self.registry,
+        )
+        self.finished = prometheus.Counter(
+            "lstqueue_finished",
+            "DeadlineJobs that ended; deadline is met, missed or none",
+            ["namespace", "queue", "phase", "deadline"],
+            registry=self.registry,
+        )
+        self.gang_failures = prometheus.Counter(
+            "lstqueue_suspensions",
+            "Gangs that were suspended, by reason",
+            ["namespace", "queue", "reason"],
+            registry=self.registry,
+        )
+        self.write_errors = prometheus.Counter(
+            "lstqueue_write_errors", "Writes that failed, by reason", ["reason"], registry=self.registry
+        )
+        self.backlog = prometheus.Gauge(
+            "lstqueue_write_backlog", "Writes that have not begun", registry=self.registry
+        )
+        self.relists = prometheus.Gauge(
+            "lstqueue_reflector_relists", "Complete relists by kind", ["kind"], registry=self.registry
+        )
+        self.requests = prometheus.Gauge(
+            "lstqueue_api_requests",
+            "Requests sent to the API server",
+            ["verb", "kind"],
+            registry=self.registry,
+        )
+
+    def passed(self, plan: model.Plan, seconds: float, backlog: int) -> None:
+        """Note a pass."""
+        self.pass_seconds.observe(seconds)
+        self.backlog.set(backlog)
+        for state, count in plan.counts:
+            self.jobs.labels(state).set(count)
+
+    def write_failed(self, error: port.ApiError) -> None:
+        """Note a write that did not go through."""
+        self.write_errors.labels(error.reason or str(error.status)).inc()
+
+    def transition(self, before: ledger.Ledger, after: ledger.Ledger) -> None:
+        """Note what a committed status write changed."""
+        old, new = before.status.phase, after.status.phase
+        if old is new or after.spec is None:
+            return
+        queue = after.spec.queue
+        where = (after.namespace, queue)
+        if new is ledger.Phase.ADMITTED and after.status.attempt > before.status.attempt:
+            self.admissions.labels(*where).inc()
+            if after.status.attempt == 1 and after.status.admission is not None:
+                self.wait_seconds.labels(queue).observe((after.status.admission.at - after.created) / 1000)
+        elif new is ledger.Phase.SUSPENDING:
+            self.gang_failures.labels(*where, after.status.suspension).inc()
+        elif new in ledger.FINAL:
+            self.finished.labels(*where, new.value, _deadline(after)).inc()
+
+    def count_requests(self, api: limits.LimitedApi) -> None:
+        """Copy the request counters of the API adapter."""
+        for (verb, kind), count in api.requests.items():
+            self.requests.labels(verb, kind).set(count)
+
+    def count_relists(self, sources: Iterable[reflector.Reflector]) -> None:
+        """Copy the counters of the reflectors."""
+        for source in sources:
+            self.relists.labels(source.kind).set(source.counts.relists)
+
+    def render(self) -> bytes:
+        """Return the text format."""
+        return prometheus.generate_latest(self.registry)
+
+
+def _deadline(job: ledger.Ledger) -> str:
+    if job.spec is None or job.spec.deadline is None:
+        return "none"
+    met = job.status.phase is ledger.Phase.SUCCEEDED and job.status.completed <= job.spec.deadline
+    return "met" if met else "missed"

@@ -1,0 +1,100 @@
+"""The status of each GPUQueue: how many wait and run, and what they use of the quota.
+
+Written at most once per interval and queue, and only when a figure changed; a conflict is left to the next
+turn. It reports what the last pass saw and decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+from lstqueue.api import quantities
+from lstqueue.engine import model
+from lstqueue.kube import port
+from lstqueue.operator import cache as caches
+from lstqueue.operator import ledger, loop, queues
+from lstqueue.operator import settings as all_settings
+
+_PENDING = (model.State.WAITING, model.State.HELD_BACK)
+
+
+class Reporter:
+    """Writes the statuses of all queues, for as long as it runs."""
+
+    def __init__(
+        self,
+        api: port.KubeApi,
+        cache: caches.Cache,
+        passes: loop.Loop,
+        settings: all_settings.Settings,
+    ) -> None:
+        self._api = api
+        self._cache = cache
+        self._loop = passes
+        self._interval = settings.queue_status_interval
+        self._seen = -1
+
+    async def run(self) -> None:
+        """Report until cancelled; rests while no pass has been made."""
+        while True:
+            await self._loop.next_pass(after=self._seen)
+            self._seen = self._loop.passes
+            for queue in list(self._cache.queues.values()):
+                await self._report(queue)
+            await asyncio.sleep(self._interval)
+
+    async def _report(self, queue: queues.QueueView) -> None:
+        status = self._figures(queue)
+        if status == {key: (queue.status or {}).get(key) for key in status}:
+            return
+        body = {"metadata": {"resourceVersion": str(queue.version)}, "status": status}
+        try:
+            raw = await self._api.patch_status(port.GPU_QUEUES, None, queue.name, body)
+        except port.ApiError:
+            return  # counted by the adapter; the next turn writes what is true then
+        self._cache.apply_queue("MODIFIED", raw)
+
+    def _figures(self, queue: queues.QueueView) -> dict[str, Any]:
+        snapshot = self._loop.snapshot
+        jobs = [job for job in snapshot.jobs if job.queue == queue.name] if snapshot else []
+        states = Counter(job.state for job in jobs)
+        ended = Counter(self._outcomes(queue.name))
+        return {
+            "observedGeneration": queue.generation,
+            "pending": sum(states[state] for state in _PENDING),
+            "admitted": states[model.State.ADMITTED],
+            "running": states[model.State.RUNNING],
+            "usage": _usage(queue, jobs),
+            "met": ended[True],
+            "missed": ended[False],
+        }
+
+    def _outcomes(self, queue: str) -> list[bool]:
+        """Return for every finished deadline job that is still listed whether it met its deadline."""
+        found = []
+        for record in self._cache.records.values():
+            job = record.ledger
+            if job.final and job.spec and job.spec.queue == queue and job.spec.deadline is not None:
+                succeeded = job.status.phase is ledger.Phase.SUCCEEDED
+                found.append(succeeded and job.status.completed <= job.spec.deadline)
+        return found
+
+
+def _usage(queue: queues.QueueView, jobs: list[model.Job]) -> list[dict[str, str]]:
+    used: Counter[tuple[str, str]] = Counter()
+    for job in jobs:
+        for share in job.assigned:
+            for name, amount in job.groups[share.group].shape.requests:
+                used[share.pool, name] += amount * (share.bound + share.held)
+    return [
+        {
+            "pool": pool.name,
+            "name": name,
+            "used": quantities.format(name, used[pool.name, name]),
+            "nominal": quantities.format(name, nominal),
+        }
+        for pool in queue.engine.pools
+        for name, nominal in pool.nominal
+    ]

@@ -1,0 +1,38 @@
+"""What an operator may be told: every figure with its unit and reason. The engine's own are in its Config."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lstqueue.engine import model
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Times in seconds of the event loop's clock unless the name says otherwise.
+
+    `quiet` and `at_most` batch the bell: a pass starts after that much silence, or after that much noise.
+    `sweep_interval` is how often our own kinds are listed again, because the shell's watches can lose
+    deletions. `retry_first` and `retry_most` bound the wait after a write that failed.
+    """
+
+    quiet: float = 0.05
+    at_most: float = 1.0
+    watch_seconds: int = 300
+    sweep_interval: float = 300.0
+    inactivity_timeout: float = 70.0
+    page_size: int = 500
+    writes_per_second: float = 50.0
+    write_burst: int = 100
+    in_flight: int = 16
+    retry_first: float = 1.0
+    retry_most: float = 60.0
+    intake_retry: float = 60.0
+    queue_status_interval: float = 10.0
+    bind_timeout_ms: int = 2 * model.MINUTE
+    gang_ready_timeout_ms: int = 30 * model.MINUTE
+    back_off_first_ms: int = model.MINUTE
+    back_off_most_ms: int = 30 * model.MINUTE
+    back_off_least_ms: int = model.MINUTE // 2
+    launch_overhead_ms: int = 0
+    engine: model.Config = field(default_factory=model.Config)

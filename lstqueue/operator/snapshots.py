@@ -1,0 +1,197 @@
+"""From the cache to the engine's Snapshot: what each job is charged, on which node, and where it stands.
+
+The rule of the ledger: a pod that is bound and not Succeeded or Failed is charged where it is; a member that
+an admission places and that is neither bound nor finished is held on its node. Nothing else holds room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from lstqueue.engine import model
+from lstqueue.jobs import views
+from lstqueue.operator import cache as caches
+from lstqueue.operator import ledger
+from lstqueue.operator import settings as all_settings
+from lstqueue.topology import model as topology
+
+Phase = ledger.Phase
+
+
+def build(
+    cache: caches.Cache, settings: all_settings.Settings, *, forecast_at: int, changed: bool
+) -> model.Snapshot:
+    """Return the snapshot of now; jobs that did not change since the last one are reused."""
+    jobs = []
+    for record in cache.records.values():
+        if record.engine_job is None:
+            record.engine_job = engine_job(record, cache, settings)
+        # A job that is over and whose pods are gone concerns nobody; of a new one nothing is known
+        # until the API server has said what its pods will be.
+        unknown = record.shapes is None and not record.held_back
+        if record.engine_job.assigned or not (record.ledger.final or unknown):
+            jobs.append(record.engine_job)
+    jobs.extend(_orphan(uid, pods) for uid, pods in cache.orphan_pods())
+    return model.Snapshot(
+        nodes=tuple(cache.engine_nodes()),
+        queues=tuple(queue.engine for queue in cache.queues.values()),
+        jobs=tuple(jobs),
+        forecast_at=forecast_at,
+        changed=changed,
+    )
+
+
+def engine_job(record: caches.Record, cache: caches.Cache, settings: all_settings.Settings) -> model.Job:
+    """Return one DeadlineJob as the engine sees it."""
+    job, status, spec = record.ledger, record.ledger.status, record.ledger.spec
+    admission = record.assumed or status.admission
+    assigned = tuple(_assigned(record, admission))
+    state = _state(record, assigned)
+    held_back = _held_back(record, state)
+    if held_back:
+        state = model.State.HELD_BACK
+    return model.Job(
+        uid=job.uid,
+        namespace=job.namespace,
+        name=job.name,
+        queue=_queue(record, admission),
+        groups=record.shapes or _shapes_from_pods(record),
+        submit=job.created,
+        deadline=spec.deadline if spec else None,
+        estimate=_estimate(record, cache, settings),
+        importance=spec.importance if spec else 0,
+        overhead=settings.launch_overhead_ms,
+        state=state,
+        since=_since(status, admission, state),
+        assigned=assigned,
+        not_before=status.back_off.until,
+        avoid=status.back_off.avoid,
+        held_back=held_back,
+        published=record.said or status.published,
+    )
+
+
+def _queue(record: caches.Record, admission: ledger.Admission | None) -> str:
+    if admission is not None:
+        return admission.queue
+    return record.ledger.spec.queue if record.ledger.spec else ""
+
+
+def _since(status: ledger.Status, admission: ledger.Admission | None, state: model.State) -> int:
+    if state is model.State.RUNNING:
+        return status.started
+    return admission.at if state is model.State.ADMITTED and admission is not None else 0
+
+
+def _state(record: caches.Record, assigned: tuple[model.Assigned, ...]) -> model.State:
+    phase = record.ledger.status.phase
+    if record.assumed is not None or phase is Phase.ADMITTED:
+        return model.State.ADMITTED
+    if phase is Phase.RUNNING:
+        return model.State.RUNNING
+    if phase is Phase.SUSPENDING:
+        return model.State.ADMITTED if record.ledger.status.admission else model.State.ENDING
+    return model.State.ENDING if record.ledger.final or assigned else model.State.WAITING
+
+
+def _held_back(record: caches.Record, state: model.State) -> str:
+    if state is not model.State.WAITING:
+        return ""
+    if record.held_back:
+        return record.held_back
+    if record.ledger.deleting:
+        return "is being deleted"
+    if record.shapes is None:
+        return "waits for the API server's answer about its pods"
+    if any(not pod.gone for pod in record.pods.values()):
+        return "waits until the pods of its last run are gone"
+    return ""
+
+
+def _estimate(
+    record: caches.Record, cache: caches.Cache, settings: all_settings.Settings
+) -> model.Estimate | None:
+    spec = record.ledger.spec
+    if spec is None:
+        return None
+    mid = spec.estimate
+    if mid is None:
+        queue = cache.queues.get(spec.queue)
+        mid = queue.default_estimate if queue else None
+    if mid is None:
+        return None
+    figures = settings.engine
+    return model.Estimate(int(mid * figures.lo_factor), mid, int(mid * figures.hi_factor))
+
+
+def _assigned(record: caches.Record, admission: ledger.Admission | None) -> Iterable[model.Assigned]:
+    """Yield what the job is charged by (group, pool, node)."""
+    status = record.ledger.status
+    groups = [name for name, _ in record.ledger.spec.groups] if record.ledger.spec else []
+    sizes = dict(record.ledger.spec.groups) if record.ledger.spec else {}
+    bound: dict[tuple[str, str, str], int] = {}
+    there: set[tuple[str, int]] = set()
+    fresh = admission is not None and record.assumed is None
+    for pod in record.pods.values():
+        if pod.node and not pod.gone:
+            pool = pod.charge.partition("/")[2]
+            key = (pod.group, pool, pod.node)
+            bound[key] = bound.get(key, 0) + 1
+        # Members of this very run that are bound or have succeeded need no hold; a failed one will come back.
+        if fresh and pod.restart == status.restarts and pod.node and pod.phase != "Failed":
+            there.add((pod.group, pod.index))
+    held: dict[tuple[str, str, str], int] = {}
+    if admission is not None:
+        for group in admission.groups:
+            offset = _offset(record, group.name)
+            for node, ranks in group.nodes:
+                missing = sum((group.name, rank - offset) not in there for rank in ranks)
+                if missing:
+                    held[group.name, group.pool, node] = missing
+    for key in sorted(bound.keys() | held.keys()):
+        name, pool, node = key
+        if name in sizes:
+            yield model.Assigned(
+                group=groups.index(name),
+                pool=pool,
+                node=node,
+                bound=bound.get(key, 0),
+                held=held.get(key, 0),
+            )
+
+
+def _offset(record: caches.Record, group: str) -> int:
+    total = 0
+    for name, replicas in record.ledger.spec.groups if record.ledger.spec else ():
+        if name == group:
+            return total
+        total += replicas
+    return total
+
+
+def _shapes_from_pods(record: caches.Record) -> tuple[model.Group, ...]:
+    """Before intake has answered (after a restart), the pods that are there tell what they ask for."""
+    requests: dict[str, topology.Resources] = {pod.group: pod.requests for pod in record.pods.values()}
+    return tuple(
+        model.Group(name, replicas, topology.PodShape(requests.get(name, ())))
+        for name, replicas in (record.ledger.spec.groups if record.ledger.spec else ())
+    )
+
+
+def _orphan(uid: str, pods: Mapping[str, views.PodView]) -> model.Job:
+    """Return what is left of a DeadlineJob that was deleted: pods that still hold room and quota."""
+    left = sorted((pod for pod in pods.values() if pod.node and not pod.gone), key=lambda pod: pod.name)
+    queue = next((pod.charge.partition("/")[0] for pod in left if pod.charge), "")
+    return model.Job(
+        uid=uid,
+        namespace=left[0].namespace if left else "",
+        name=left[0].name if left else "",
+        queue=queue,
+        groups=tuple(model.Group(pod.name, 1, topology.PodShape(pod.requests)) for pod in left),
+        submit=0,
+        state=model.State.ENDING,
+        assigned=tuple(
+            model.Assigned(index, pod.charge.partition("/")[2], pod.node, 1, 0)
+            for index, pod in enumerate(left)
+        ),
+    )

@@ -1,0 +1,144 @@
+"""What is free on every node, and how many pods of each kind that makes: a ledger with undo.
+
+A *row* is one question that gangs ask: these requests on these eligible nodes. The ledger keeps, for every
+row, how many such pods each node takes and their sum; a change of some nodes recounts only their columns.
+So "does this gang fit" is one comparison, and the many shapes that do not fit cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lstqueue.topology import eligibility, model, table
+from lstqueue.topology.table import Ints, Mask
+
+MANY = 1 << 20
+"""More pods of one kind than any node takes; stands for "no limit"."""
+_MIB = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question: pods of `requests` on the nodes of `mask`; `lasting` are its nodes in better times."""
+
+    requests: model.Resources
+    mask: Mask
+    lasting: Mask
+    spare: Mask  # nodes with an extended resource these pods do not ask for: taken last
+
+
+class Rows:
+    """The questions of one pass as columns, and what is the same for every copy of the ledger.
+
+    `amounts[resource, row]` are the requests, `scarce[row]` is the resource whose free amount ranks nodes.
+    """
+
+    def __init__(self, rows: Sequence[Row], resources: Sequence[str], allocatable: Ints) -> None:
+        nodes = allocatable.shape[1]
+        self.rows = tuple(rows)
+        self.resources = tuple(resources)
+        self.allocatable = allocatable
+        place = {name: i for i, name in enumerate(resources)}
+        self.amounts: Ints = np.zeros((len(resources), len(self.rows)), dtype=np.int64)
+        for j, row in enumerate(self.rows):
+            for name, amount in row.requests:
+                self.amounts[place[name], j] = min(max(amount, 0), table.LIMIT)
+        # A resource that is not asked for must not limit: divide by one and add "many".
+        self.divisor: Ints = np.maximum(self.amounts, 1)[:, :, None]
+        self.unasked: Ints = np.where(self.amounts > 0, 0, 2 * table.LIMIT)[:, :, None]
+        self.limit = self._limit(lasting=False)
+        self.scarce = [self._scarce(row) for row in self.rows]
+        self.shift = [_MIB if _in_bytes(self.resources[i]) else 0 for i in self.scarce]
+        self.bits = max(nodes, 1).bit_length()
+        index: Ints = np.arange(nodes, dtype=np.int64)
+        self.base = [index + (row.spare.astype(np.int64) << 61) for row in self.rows]
+
+    def lasting_limit(self) -> npt.NDArray[np.int64]:
+        """`limit` for nodes as they would be in better times."""
+        return self._limit(lasting=True)
+
+    def _limit(self, *, lasting: bool) -> Ints:
+        masks = [row.lasting if lasting else row.mask for row in self.rows]
+        if not masks:
+            return np.zeros((0, self.allocatable.shape[1]), dtype=np.int64)
+        return np.array(masks, dtype=np.int64) * MANY
+
+    def _scarce(self, row: Row) -> int:
+        # Accelerators are what fragments; among equals the one of which these pods take the larger share.
+        totals = self.allocatable[:, row.lasting].sum(axis=1)
+        best, best_key = 0, (False, False, -1.0)
+        for i, name in enumerate(self.resources):
+            amount = dict(row.requests).get(name, 0)
+            if amount <= 0:
+                continue
+            share = amount / max(int(totals[i]), 1)
+            key = (eligibility.is_extended(name), name != model.PODS, share)
+            if key > best_key:
+                best, best_key = i, key
+        return best
+
+
+class Ledger:
+    """Free amounts per node (`free[resource, node]`, negative where something vanished) and pods that fit.
+
+    `counts[row, node]` pods of a row fit on a node, `total[row]` on all. Changed only by `take` and `give`.
+    """
+
+    __slots__ = ("counts", "free", "limit", "rows", "total")
+
+    def __init__(self, rows: Rows, free: Ints, *, limit: Ints | None = None) -> None:
+        self.rows = rows
+        self.free = free
+        self.limit = rows.limit if limit is None else limit
+        self.counts: Ints = np.zeros(self.limit.shape, dtype=np.int64)
+        self.total: Ints = np.zeros(len(self.limit), dtype=np.int64)
+        for row in range(len(self.limit)):
+            asked = np.flatnonzero(rows.amounts[:, row])
+            fits = self.limit[row]
+            for resource in asked:
+                fits = np.minimum(fits, self.free[resource] // rows.amounts[resource, row])
+            self.counts[row] = np.maximum(fits, 0)
+        self.total[:] = self.counts.sum(axis=1)
+
+    @classmethod
+    def empty(cls, rows: Rows) -> Ledger:
+        """The ledger of the same nodes with nothing on them, all of them in their better times."""
+        return cls(rows, rows.allocatable.copy(), limit=rows.lasting_limit())
+
+    def copy(self) -> Ledger:
+        """An independent ledger in the same state."""
+        other = object.__new__(Ledger)
+        other.rows, other.limit = self.rows, self.limit
+        other.free, other.counts, other.total = self.free.copy(), self.counts.copy(), self.total.copy()
+        return other
+
+    def take(self, row: int, nodes: Ints, pods: Ints) -> None:
+        """Charge `pods[i]` pods of a row to `nodes[i]`; each node at most once."""
+        self.free[:, nodes] -= self.rows.amounts[:, row, None] * pods
+        self._recount(nodes)
+
+    def undo(self, row: int, nodes: Ints, pods: Ints) -> None:
+        """Take back a `take` with the same arguments."""
+        self.free[:, nodes] += self.rows.amounts[:, row, None] * pods
+        self._recount(nodes)
+
+    def give(self, nodes: Ints, amounts: Ints) -> None:
+        """Free `amounts[resource, i]` on `nodes[i]`; each node at most once."""
+        self.free[:, nodes] += amounts
+        self._recount(nodes)
+
+    def _recount(self, nodes: Ints) -> None:
+        fits = self.free[:, None, nodes] // self.rows.divisor
+        fits += self.rows.unasked
+        new = np.minimum(fits.min(axis=0), self.limit[:, nodes])
+        np.maximum(new, 0, out=new)
+        self.total += (new - self.counts[:, nodes]).sum(axis=1)
+        self.counts[:, nodes] = new
+
+
+def _in_bytes(resource: str) -> bool:
+    return resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")

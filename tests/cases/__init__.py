@@ -1,0 +1,1 @@
+"""Tables that more than one suite runs: on the embedded API server, and on a real one."""

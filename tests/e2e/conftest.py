@@ -1,0 +1,55 @@
+"""A real control plane for the whole session; `make e2e` builds its programs first."""
+
+import pathlib
+import secrets
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# The scripts are no part of the installed package, and also run where nothing is installed.
+sys.path.insert(0, str(ROOT / "hack" / "controlplane"))
+
+import build  # noqa: E402 - found by the line above
+import stack  # noqa: E402
+import stack_process  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark everything in this folder, so that no test can forget to."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker("e2e")
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stack.ControlPlane]:
+    """A control plane with four nodes of eight GPUs and the project's kinds; tests share it."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("the local control plane runs on Linux only")
+    if not build.is_complete(build.directory()):
+        pytest.skip("the control plane is not built: run `make e2e`, which needs Go")
+    folder = tmp_path_factory.mktemp("control-plane")
+    with stack.ControlPlane(directory=folder, nodes=4, crds=[ROOT / "crds"]) as plane:
+        yield plane
+
+
+@pytest.fixture
+def namespace(control_plane: stack.ControlPlane) -> Iterator[str]:
+    """A namespace of the test's own, emptied afterwards so that its pods give back their GPUs."""
+    name = f"test-{secrets.token_hex(4)}"
+    control_plane.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    yield name
+    path = f"/api/v1/namespaces/{name}"
+    control_plane.request("DELETE", path)
+    # Nothing can be created in it from here on.  Its controller would wait 5 s before it touches the pods.
+    control_plane.request("DELETE", f"{path}/pods")
+    stack_process.wait_until(
+        lambda: not control_plane.request("GET", f"{path}/pods")["items"],
+        what=f"the pods of {name} to end",
+        within_s=60,
+    )
