@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import sys
+from typing import Any
 
 import click
 
@@ -43,3 +45,44 @@ def crd(*, write: bool, check: bool, directory: pathlib.Path) -> None:
             raise click.ClickException(f"run `lstqueue crd --write --dir {directory}`")
     else:
         click.echo(crd_command.text(), nl=False)
+
+
+@main.command()
+@click.option("--kubeconfig", help="Path of a kubeconfig; without it KUBECONFIG, the pod's account, ~/.kube.")
+@click.option("--context", help="Context of the kubeconfig.")
+@click.option("--url", help="URL of an API server that asks for no credentials, instead of a kubeconfig.")
+@click.option("--probe-host", default="127.0.0.1", show_default=True, help="Where to serve the probes.")
+@click.option("--probe-port", type=click.IntRange(0, 65535), help="Port of /livez, /readyz and /metrics.")
+@click.option(
+    "--writes-per-second",
+    type=click.FloatRange(min=0),
+    default=50.0,
+    show_default=True,
+    help="Limit of writes to the API server; 0 is none.",
+)
+def operator(*, writes_per_second: float, **options: Any) -> None:
+    """Run the operator against a cluster."""
+    from lstqueue.kube import login
+    from lstqueue.operator import command, settings
+
+    try:
+        command.run(command.Options(**options), settings.Settings(writes_per_second=writes_per_second))
+    except login.LoginError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@main.command()
+@click.option("--jobs", type=click.IntRange(1, 240), default=240, show_default=True, help="Jobs of the trace.")
+@click.option("--nodes", type=click.IntRange(1, 512), default=16, show_default=True, help="Nodes of 8 GPUs.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the deadlines.")
+@click.option(
+    "--json",
+    "json_path",
+    type=click.Path(dir_okay=False, path_type=pathlib.Path),
+    help="Also write the figures to this file.",
+)
+def demo(**options: Any) -> None:
+    """Run a slice of a real trace through the operator on a virtual cluster, least slack first and FIFO."""
+    from lstqueue.demo import command
+
+    sys.exit(command.run(**options))

@@ -46,7 +46,7 @@ class Condition(base.Model):
         pydantic.StrictStr, pydantic.Field(max_length=63, pattern="^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
     ]
     """Why, in one word for programs."""
-    message: base.Message
+    message: base.Message = ""
     """Why, in one sentence for people."""
     last_transition_time: base.StatusTime
     """When the status last changed."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from lstqueue.api import cel, field_rules
+from lstqueue.api import cel, field_rules, times
 
 NAME_AND_GROUP = 50
 """Characters of a job's name and a group's name together: child Jobs append both and a counter, and a pod's
 host name, which appends its index, must stay a DNS label."""
+
+_END_OF_TIME = times.parse("9999-01-01T00:00:00Z")
 
 RULES = cel.RuleSet()
 
@@ -65,6 +67,17 @@ def _one_deadline(new: Any, _old: Any) -> bool:
     return new.get("deadline") is None or new.get("deadlineIn") is None
 
 
+@RULES.rule(
+    "spec.deadline",
+    cel=f"self > timestamp('{times.format(0)}') && self < timestamp('{times.format(_END_OF_TIME)}')",
+    problem="this is not a time between the years 1970 and 9999",
+    remedy=times.REMEDY,
+)
+def _deadline_is_a_time(new: Any, _old: Any) -> bool:
+    # The format alone lets through offsets that no clock knows, and even a list.
+    return 0 < times.parse(new) < _END_OF_TIME
+
+
 field_rules.duration(RULES, "spec.deadlineIn")
 field_rules.duration(RULES, "spec.estimatedDuration")
 
@@ -88,7 +101,8 @@ def _outline(group: Any) -> tuple[str, int]:
 
 @RULES.rule(
     "spec.groups[name].template",
-    cel="self == oldSelf",
+    # Both ways, since each looks only at what its left side has.
+    cel="self == oldSelf && oldSelf == self",
     problem="templates never change",
     remedy="delete the job and create it anew",
 )

@@ -13,6 +13,9 @@ from lstqueue.api import cel, errors, field_rules, quantities
 NAME_LENGTH = 63
 """Characters of a queue's name; jobs name it in `spec.queue`."""
 
+_PART = "[.num]"
+"""What occurs in a quantity that may not be whole: a point, or a suffix below one."""
+
 RULES = cel.RuleSet()
 
 
@@ -49,17 +52,32 @@ def _existing_has_no_value(new: Any, _old: Any) -> bool:
 
 @RULES.rule(
     "spec.pools[name].resources[name].nominal",
-    cel="""type(self) == int ? self >= 0 : (isQuantity(self)
-        && quantity(self).sign() >= 0 && quantity(self).compareTo(quantity('1E')) <= 0)""",
+    # A suffix alone is a quantity of zero to the API server, and surely a slip of whoever wrote it.
+    cel=f"""type(self) == int ? self >= 0 && self <= {quantities.LARGEST} : (self.matches('[0-9]') && isQuantity(self)
+        && quantity(self).compareTo(quantity('0')) >= 0 && quantity(self).compareTo(quantity('1E')) <= 0)""",
     problem="this is not a quantity from 0 to 1E",
     remedy='write one such as 64, "500m" or "2Ti"',
 )
 def _nominal_is_a_quantity(new: Any, _old: Any) -> bool:
     try:
-        quantities.parse("memory", new)
+        return type(new) is not float and quantities.parse("memory", new) >= 0
     except errors.BadValueError:
         return False
-    return True
+
+
+@RULES.rule(
+    "spec.pools[name].resources[name]",
+    cel=f"""self.name in ['cpu', 'memory', 'ephemeral-storage'] || self.name.startsWith('hugepages-')
+        || type(self.nominal) == int || !self.nominal.matches('{_PART}')""",
+    problem="all but cpu, memory and ephemeral-storage comes in whole pieces",
+    remedy="write a whole number such as 8",
+    field=".nominal",
+)
+def _pieces_are_whole(new: Any, _old: Any) -> bool:
+    name, nominal = new["name"], new["nominal"]
+    if quantities.divisible(name) or type(nominal) is int:
+        return True
+    return not field_rules.matches(_PART, nominal)
 
 
 field_rules.duration(RULES, "spec.defaults.estimatedDuration")

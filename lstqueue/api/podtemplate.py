@@ -5,7 +5,8 @@ with every Kubernetes release, and the API server judges the pods themselves. Tw
 though. A template without containers should be refused when it is written, so `containers` is declared. And
 "templates never change" compares `self == oldSelf`, where CEL looks at a field it was not told of only if
 both sides have it: replacing nodeSelector by affinity would pass. So the fields of a pod's spec are declared
-by name, with anything inside, which makes the comparison exact for all of them.
+by name, with anything inside, which makes the comparison exact for all of them. What is left is replacing one
+field that Kubernetes does not know by another one.
 """
 
 from __future__ import annotations

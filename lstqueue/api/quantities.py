@@ -61,7 +61,7 @@ def _parse(resource: str, text: str) -> int:
         raise errors.BadValueError(f"{errors.show(text)} is negative", _remedy(resource))
     number *= 1000 if resource == "cpu" else 1
     whole = -int(-number // 1)
-    if whole != number and resource != "cpu" and not _in_bytes(resource):
+    if whole != number and not divisible(resource):
         problem = f"{errors.show(text)} is not a whole number of {resource}"
         raise errors.BadValueError(problem, _remedy(resource))
     if whole > LARGEST:
@@ -91,6 +91,11 @@ def _number(resource: str, text: str) -> Fraction:
     if abs(exponent) > _MAX_EXPONENT:
         raise errors.BadValueError(f"{errors.show(text)} has too large an exponent", _remedy(resource))
     return digits * Fraction(10) ** exponent
+
+
+def divisible(resource: str) -> bool:
+    """Tell whether a resource is reckoned in millicores or bytes, and not in whole pieces."""
+    return resource == "cpu" or _in_bytes(resource)
 
 
 def _in_bytes(resource: str) -> bool:

@@ -34,7 +34,7 @@ def read(model: type[M], obj: object, *, part: str, rules: cel.RuleSet | None = 
     try:
         parsed = model.model_validate(raw, by_alias=True, by_name=False)
     except pydantic.ValidationError as error:
-        found = error.errors(include_url=False)
+        found = _relevant(error.errors(include_url=False))
         raise errors.InvalidSpecError(_problem(part, detail) for detail in found) from error
     broken = [
         errors.Problem(item.field, item.rule.problem, item.rule.remedy)
@@ -46,7 +46,19 @@ def read(model: type[M], obj: object, *, part: str, rules: cel.RuleSet | None = 
 
 
 def _shape(field: str, value: object) -> errors.Problem:
-    return errors.Problem(field, f"{errors.show(value)} is not an object", "write a mapping of fields")
+    return errors.Problem(field, f"{_shown(value)} is not a mapping of fields", "write one")
+
+
+def _relevant(found: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Drop what only follows from another problem: a list is "too short" by the items that are wrong."""
+    inner = {detail["loc"][:end] for detail in found for end in range(len(detail["loc"]))}
+    return [detail for detail in found if detail["type"] != "too_short" or detail["loc"] not in inner]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return "this list"
+    return "this mapping" if isinstance(value, Mapping) else errors.show(value)
 
 
 def _problem(part: str, detail: ErrorDetails) -> errors.Problem:
@@ -54,7 +66,7 @@ def _problem(part: str, detail: ErrorDetails) -> errors.Problem:
     for step in detail["loc"]:
         field += f"[{step}]" if isinstance(step, int) else f".{step}"
     context = detail.get("ctx", {})
-    value = errors.show(detail["input"])
+    value = _shown(detail["input"])
     kind = detail["type"]
     cause = context.get("error")
     if isinstance(cause, errors.BadValueError):

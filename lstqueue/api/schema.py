@@ -31,7 +31,8 @@ def openapi(kind: str) -> Schema:
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
-            "metadata": {"type": "object"},
+            # The name is declared so that rules may point at it; a server allows no more than that here.
+            "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 253}}},
             "spec": structural.schema(row.spec),
             "status": structural.schema(row.status, defaults=False),
         },

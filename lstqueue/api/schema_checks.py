@@ -50,7 +50,7 @@ def check(schema: Schema, value: Any, field: str = "") -> Iterator[Finding]:
 
 def _type(schema: Schema) -> str:
     if schema.get("x-kubernetes-int-or-string"):
-        return "integer or string"
+        return "integer,string"
     found: str = schema.get("type", "")
     return found
 
@@ -58,7 +58,7 @@ def _type(schema: Schema) -> str:
 def _whole(value: Any) -> bool:
     if isinstance(value, float):
         return value.is_integer()
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
 _TYPES: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
@@ -68,7 +68,7 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
         "string": lambda value: isinstance(value, str),
         "boolean": lambda value: isinstance(value, bool),
         "integer": _whole,
-        "integer or string": lambda value: isinstance(value, str) or _whole(value),
+        "integer,string": lambda value: isinstance(value, str) or _whole(value),
     }
 )
 
@@ -80,16 +80,14 @@ def _is(expected: str, value: Any) -> bool:
 def _name(value: Any) -> str:
     if value is None:
         return "null"
-    if isinstance(value, float) and not value.is_integer():
-        return "number"
-    return next(name for name in _TYPES if _is(name, value))
+    return next((name for name in _TYPES if _is(name, value)), "number")
 
 
 def _shown(value: Any) -> str:
     """Return a value as a server repeats it; a list or an object only by its type, as it may be large."""
     if isinstance(value, dict | list):
         return f'"{_name(value)}"'
-    return json.dumps(value[: errors.SHOWN] if isinstance(value, str) else value)
+    return json.dumps(value[: errors.SHOWN] if isinstance(value, str) else value, ensure_ascii=False)
 
 
 def _type_message(field: str, expected: str, value: Any) -> str:
@@ -105,12 +103,13 @@ def _string(schema: Schema, value: str, field: str) -> Iterator[Finding]:
     longest = schema.get("maxLength")
     if longest is not None and len(value) > longest:
         yield Finding(field, f"Too long: may not be more than {longest} bytes", blocks=True)
-    if len(value) < schema.get("minLength", 0):
+    elif len(value) < schema.get("minLength", 0):
         yield _invalid(field, value, f"should be at least {schema['minLength']} chars long")
-    if "pattern" in schema and not field_rules.matches(schema["pattern"], value):
+    elif "pattern" in schema and not field_rules.matches(schema["pattern"], value):
         yield _invalid(field, value, f"should match '{schema['pattern']}'")
     if schema.get("format") == "date-time" and not is_date_time(value):
-        yield _invalid(field, value, f"must be of type date-time: {_shown(value)}")
+        message = f"Invalid value: {_shown(value)}: {field} in body must be of type date-time: {_shown(value)}"
+        yield Finding(field, message, blocks=True)
 
 
 def _number(schema: Schema, value: float, field: str) -> Iterator[Finding]:
@@ -131,7 +130,7 @@ def _list(schema: Schema, value: list[Any], field: str) -> Iterator[Finding]:
     if len(value) < schema.get("minItems", 0):
         yield _invalid(field, value, f"should have at least {schema['minItems']} items")
     for index, item in enumerate(value):
-        yield from check(schema["items"], item, f"{field}[{index}]")
+        yield from check(schema.get("items", {}), item, f"{field}[{index}]")
     if schema.get("x-kubernetes-list-type") == "map":
         yield from _duplicates(schema["x-kubernetes-list-map-keys"], value, field)
 
@@ -142,7 +141,7 @@ def _duplicates(keys: Sequence[str], value: list[Any], field: str) -> Iterator[F
     for index, item in enumerate(value):
         if not isinstance(item, dict):
             continue
-        key = json.dumps({name: item[name] for name in keys if name in item}, sort_keys=True)
+        key = json.dumps({name: item[name] for name in keys if name in item}, sort_keys=True, separators=(",", ":"))
         seen[key] = seen.get(key, 0) + 1
         if seen[key] == 2:
             yield Finding(f"{field}[{index}]", f"Duplicate value: {key}")

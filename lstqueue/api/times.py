@@ -1,8 +1,8 @@
 """Points in time as RFC 3339 text, to and from integer milliseconds since the Unix epoch.
 
-Reads any offset and any fraction (cut off below the millisecond, so that a deadline never moves later);
-writes UTC with `Z`, with milliseconds only where they are not zero, as the API server's own fields are. There
-is no clock here and no local time zone.
+Reads what the API server's own time fields accept: `T` and `Z` in capitals, any offset, any fraction (cut off
+below the millisecond, so that a deadline never moves later). Writes UTC with `Z`, with milliseconds only where they are
+not zero. There is no clock here and no local time zone.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ REMEDY = 'write an RFC 3339 time such as "2026-03-01T18:00:00Z" or "2026-03-01T1
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MS = datetime.timedelta(milliseconds=1)
 _TIME = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
-    r"(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?"
+    r"(?:Z|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
 )
 
 
@@ -70,7 +70,7 @@ def _problem(text: object) -> str:
         return "a time is empty"
     if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
         return f"{shown} has no time of day"
-    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9:.]+", text):
+    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+", text):
         return f"{shown} has no time zone"
     return f"{shown} is not an RFC 3339 time"
 

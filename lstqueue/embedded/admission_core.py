@@ -7,6 +7,8 @@ from lstqueue.embedded.failures import Violation
 from lstqueue.kube import port
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000
+SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+"""Priority classes that every cluster has."""
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 PLAIN = rules.Rules()
@@ -48,10 +50,9 @@ def _check_node(new: port.Object, _old: port.Object | None) -> list[Violation]:
     return found
 
 
-def _default_node(new: port.Object) -> None:
-    new.setdefault("spec", {})
-    status = new.setdefault("status", {})
-    if "capacity" in status:
+def _default_node(new: port.Object, _old: port.Object | None) -> None:
+    status = new.get("status")
+    if isinstance(status, dict) and "capacity" in status:
         status.setdefault("allocatable", dict(status["capacity"]))
 
 
@@ -61,8 +62,10 @@ NODE = rules.Rules(default=_default_node, check=_check_node)
 # Service
 
 
-def _default_service(new: port.Object) -> None:
-    spec = new.setdefault("spec", {})
+def _default_service(new: port.Object, _old: port.Object | None) -> None:
+    spec = new.get("spec")
+    if not isinstance(spec, dict):
+        return
     spec.setdefault("type", "ClusterIP")
     spec.setdefault("sessionAffinity", "None")
     for item in spec.get("ports") or ():
@@ -72,8 +75,8 @@ def _default_service(new: port.Object) -> None:
 
 def _admit_service(new: port.Object, reader: rules.Reader) -> None:
     new["status"] = {"loadBalancer": {}}
-    spec = new["spec"]
-    if spec["type"] == "ExternalName":
+    spec = new.get("spec")
+    if not isinstance(spec, dict) or spec["type"] == "ExternalName":
         return
     if not spec.get("clusterIP"):
         spec["clusterIP"] = _free_address(
@@ -91,7 +94,9 @@ def _free_address(taken: set[str | None]) -> str:
 
 
 def _check_service(new: port.Object, old: port.Object | None) -> list[Violation]:
-    spec = new["spec"]
+    spec = new.get("spec")
+    if not isinstance(spec, dict):
+        return [failures.required("spec.ports")]
     found = []
     if not spec.get("ports") and spec.get("clusterIP") != "None" and spec["type"] != "ExternalName":
         found.append(failures.required("spec.ports"))
@@ -112,10 +117,6 @@ SERVICE = rules.Rules(default=_default_service, admit=_admit_service, check=_che
 # Event
 
 
-def _default_event(new: port.Object) -> None:
-    new.setdefault("type", "Normal")
-
-
 def _check_event(new: port.Object, old: port.Object | None) -> list[Violation]:
     about = new.get("involvedObject") or {}
     found = []
@@ -130,7 +131,7 @@ def _check_event(new: port.Object, old: port.Object | None) -> list[Violation]:
     return found
 
 
-EVENT = rules.Rules(default=_default_event, check=_check_event)
+EVENT = rules.Rules(check=_check_event)
 
 
 # Lease
@@ -154,17 +155,22 @@ LEASE = rules.Rules(check=_check_lease)
 # PriorityClass
 
 
-def _default_priority_class(new: port.Object) -> None:
+def _admit_priority_class(new: port.Object, _reader: rules.Reader) -> None:
     new.setdefault("value", 0)
     new.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
 def _check_priority_class(new: port.Object, old: port.Object | None) -> list[Violation]:
     found = []
+    if old is not None:
+        new = {"value": 0, "preemptionPolicy": "PreemptLowerPriority", **new}
     name = new["metadata"]["name"]
+    if name.startswith("system-") and SYSTEM_CLASSES.get(name) != new["value"]:
+        detail = "priority class names with 'system-' prefix are reserved for system use only"
+        found.append(failures.forbidden_field("metadata.name", detail))
     if not isinstance(new["value"], int):
         found.append(failures.bad("value", new["value"], "must be an integer"))
-    elif new["value"] > _HIGHEST_USER_PRIORITY and not name.startswith("system-"):
+    elif new["value"] > _HIGHEST_USER_PRIORITY and name not in SYSTEM_CLASSES:
         detail = f"maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}"
         found.append(failures.forbidden_field("value", detail))
     policies = ("Never", "PreemptLowerPriority")
@@ -179,4 +185,4 @@ def _check_priority_class(new: port.Object, old: port.Object | None) -> list[Vio
     return found
 
 
-PRIORITY_CLASS = rules.Rules(default=_default_priority_class, check=_check_priority_class)
+PRIORITY_CLASS = rules.Rules(admit=_admit_priority_class, check=_check_priority_class)

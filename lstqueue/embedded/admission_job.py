@@ -17,7 +17,7 @@ _LABEL_LENGTH = 63
 _SUSPENDED_TEMPLATE_SPEC = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
 
 
-def _default(new: port.Object) -> None:
+def _default(new: port.Object, _old: port.Object | None) -> None:
     spec = new.get("spec")
     if not isinstance(spec, dict):
         return
@@ -62,10 +62,8 @@ def _check(new: port.Object, old: port.Object | None) -> list[Violation]:
     found = _check_counts(spec)
     found += _check_indexed(new["metadata"]["name"], spec)
     found += _check_selector(new)
-    template = spec.get("template")
-    found += pod_defaults.check(
-        template.get("spec") if isinstance(template, dict) else None, "spec.template.spec"
-    )
+    template = spec["template"] if isinstance(spec.get("template"), dict) else {}
+    found += pod_defaults.check(template.get("spec"), "spec.template.spec")
     if not found and template["spec"]["restartPolicy"] == "Always":
         allowed = ("OnFailure", "Never")
         found.append(failures.unsupported("spec.template.spec.restartPolicy", "Always", allowed))

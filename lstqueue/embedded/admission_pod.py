@@ -1,4 +1,4 @@
-"""Rules of pods: priority from its class, gates that are only ever lifted, affinity that only ever tightens."""
+"""Rules of pods: priority from its class, gates that are only lifted, affinity that only tightens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UPDATABLE = (
 )
 
 
-def _default(new: port.Object) -> None:
+def _default(new: port.Object, _old: port.Object | None) -> None:
     if isinstance(new.get("spec"), dict):
         pod_defaults.default(new["spec"])
 
@@ -63,8 +63,8 @@ def _resolve_priority(pod: str, spec: dict[str, Any], reader: rules.Reader) -> N
         raise failures.forbidden(port.PODS, pod, why)
     if spec.get("preemptionPolicy", policy) != policy:
         why = (
-            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
-            f"priority admission controller computed {policy} from the given PriorityClass name"
+            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod "
+            f"spec; priority admission controller computed {policy} from the given PriorityClass name"
         )
         raise failures.forbidden(port.PODS, pod, why)
     spec["priority"] = value
@@ -131,8 +131,10 @@ def _check_change(new: dict[str, Any], old: dict[str, Any]) -> list[Violation]:
         _copy(masked, old, "nodeSelector")
         _mask_node_affinity(masked, old)
     if masked != old:
-        changed = sorted(key for key in masked.keys() | old.keys() if masked.get(key) != old.get(key))
-        detail = f"pod updates may not change fields other than {_UPDATABLE}; found changes of {', '.join(changed)}"
+        changed = ", ".join(
+            sorted(key for key in masked.keys() | old.keys() if masked.get(key) != old.get(key))
+        )
+        detail = f"pod updates may not change fields other than {_UPDATABLE}; found changes of {changed}"
         found.append(failures.forbidden_field("spec", detail))
     return found
 

@@ -24,7 +24,7 @@ def received(kind: kinds.Kind, namespace: str | None, body: object) -> port.Obje
     for key, expected in (("apiVersion", resource.api_version), ("kind", resource.kind)):
         if body.get(key, expected) != expected:
             raise failures.bad_request(
-                f"the {key} of the provided object ({body[key]}) does not match the request, which needs {expected}"
+                f"the {key} of the provided object ({body[key]}) does not match the request ({expected})"
             )
     new: port.Object = {"apiVersion": resource.api_version, "kind": resource.kind}
     new.update(patches.copy_json({key: value for key, value in body.items() if value is not None}))
@@ -35,8 +35,8 @@ def received(kind: kinds.Kind, namespace: str | None, body: object) -> port.Obje
             raise failures.method("create across all namespaces")
         if meta.setdefault("namespace", namespace) != namespace:
             raise failures.bad_request(
-                f"the namespace of the provided object ({meta['namespace']}) does not match the namespace sent on "
-                f"the request ({namespace})"
+                f"the namespace of the provided object ({meta['namespace']}) does not match the namespace "
+                f"sent on the request ({namespace})"
             )
     else:
         meta.pop("namespace", None)
@@ -82,7 +82,7 @@ def prepare_creation(kind: kinds.Kind, new: port.Object, reader: rules.Reader, *
         meta.pop("generation", None)
     if kind.status and not kind.keeps_status_on_create:
         new.pop("status", None)
-    kind.rules.default(new)
+    kind.rules.default(new, None)
     kind.rules.admit(new, reader)
     metadata.drop_empty(meta)
     found = metadata.check(new, kind.rules.name) + kind.rules.check(new, None)
@@ -112,8 +112,9 @@ def prepare_update(kind: kinds.Kind, new: port.Object, old: port.Object, *, subr
     changed = {key for key in new.keys() | old.keys() if key != "metadata" and new.get(key) != old.get(key)}
     if changed:
         # Defaulting works in place, and what a merge patch left alone is still shared with the stored object.
-        new = {key: patches.copy_json(new[key]) if key in changed else new[key] for key in new}
-        kind.rules.default(new)
+        part = {key: patches.copy_json(new[key]) for key in changed if key in new}
+        kind.rules.default(part, old)
+        new.update(part)
     metadata.drop_empty(meta)
     if any(
         meta.get(key) != old["metadata"].get(key)
@@ -163,15 +164,16 @@ def check_identity(kind: kinds.Kind, new: port.Object, old: port.Object) -> None
     Raises:
         port.InvalidError: 400.
     """
-    meta = new.get("metadata")
-    metadata.check_types(meta)
+    metadata.check_types(new.get("metadata"))
+    meta: dict[str, Any] = new["metadata"]
     for key in ("apiVersion", "kind"):
         if new.get(key) != old[key]:
             raise failures.bad_request(f"a patch cannot change {key} from {old[key]} to {new.get(key)}")
     for key in ("name", "namespace"):
-        if meta.get(key) and meta[key] != old["metadata"].get(key):
+        there = old["metadata"].get(key)
+        if meta.get(key) and meta[key] != there:
             raise failures.bad_request(
-                f"the {key} of the object ({meta[key]}) does not match the {key} on the URL ({old['metadata'].get(key)})"
+                f"the {key} of the object ({meta[key]}) does not match the {key} on the URL ({there})"
             )
 
 

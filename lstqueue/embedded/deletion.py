@@ -99,8 +99,10 @@ def _set_finalizers(meta: dict[str, Any], propagation: str) -> None:
 def finished(new: port.Object) -> bool:
     """Whether a write has taken away the last thing that held an object marked for deletion."""
     meta = new["metadata"]
-    return (
-        "deletionTimestamp" in meta
-        and not meta.get("finalizers")
-        and not meta.get("deletionGracePeriodSeconds")
-    )
+    return "deletionTimestamp" in meta and not _held(new) and not meta.get("deletionGracePeriodSeconds")
+
+
+def _held(new: port.Object) -> bool:
+    # Namespaces have a list of their own, in their spec, emptied through a subresource.
+    own = new.get("spec", {}).get("finalizers") if new["kind"] == "Namespace" else None
+    return bool(new["metadata"].get("finalizers") or own)

@@ -1,4 +1,4 @@
-"""What the server says about itself: groups, resources, version, and the least OpenAPI that clients accept."""
+"""What the server says about itself: groups, resources, version, and as much OpenAPI as clients need."""
 
 from __future__ import annotations
 

@@ -25,14 +25,15 @@ class Stored(dict[str, Any]):
     """An object as the store keeps it: read-only by convention, its JSON computed once."""
 
     __slots__ = ("_json",)
+    _json: bytes
 
     def json(self) -> bytes:
         """The object as JSON."""
         try:
-            known: bytes = self._json
+            return self._json
         except AttributeError:
-            known = self._json = orjson.dumps(self)
-        return known
+            self._json = orjson.dumps(self)
+            return self._json
 
     def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
         # A copy is made to be changed: it must not carry the encoding of the original.

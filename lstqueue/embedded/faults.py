@@ -1,8 +1,8 @@
 """Faults on demand: what an API server, or the way to it, may do to a client.
 
-Faults are rules on requests: which calls, how often, and what happens (a delay, a refusal, an answer that gets
-lost after the write took effect), and commands on open watches. They apply to the HTTP server and to the
-in-process client alike. Delays are in loop time. Without rules a request costs one look at an empty list.
+Faults are rules on requests: which calls, how often, and what happens (a delay, a refusal, an answer that
+gets lost after the write took effect), and commands on open watches. They apply to the HTTP server and to
+the in-process client alike. Delays are in loop time. Without rules a request costs one look at an empty list.
 """
 
 from __future__ import annotations

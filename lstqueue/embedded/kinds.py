@@ -1,8 +1,9 @@
 """The kinds this server knows, and what distinguishes them on the wire.
 
 A kind is a row: its names for discovery, which subresources it has, which fields a field selector may name,
-and the rules that default and validate it. Adding a kind means adding a row; there is no code per kind outside
-its rules. Kinds cannot be registered at run time: a CustomResourceDefinition is readable but not creatable.
+and the rules that default and validate it. Adding a kind means adding a row; there is no code per kind
+outside its rules. Kinds cannot be registered at run time: a CustomResourceDefinition is readable but not
+creatable.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ def _fields(*dotted: str) -> Mapping[str, tuple[str, ...]]:
 class Kind:
     """One kind.
 
-    `status` says that /status exists and that the main endpoint ignores the field; `keeps_status_on_create` is
-    the exception for Nodes, which kubelets register with a status. `status_metadata`: /status writes labels
-    and annotations too, as for built-in kinds. `generation`: metadata.generation counts spec changes.
+    `status` says that /status exists and that the main endpoint ignores the field; `keeps_status_on_create`
+    is the exception for Nodes, which kubelets register with a status. `status_metadata`: /status writes
+    labels and annotations too, as for built-in kinds. `generation`: metadata.generation counts spec changes.
     `unconditional`: PUT without resourceVersion is allowed. `upsert`: PUT creates. `orphans`: a DELETE that
     states no propagation policy leaves the dependents.
     """
@@ -142,7 +143,14 @@ _ROWS = (
         status=False,
         generation=True,
     ),
-    Kind(CRDS, admission_core.PLAIN, short_names=("crd", "crds"), generation=True, read_only=True),
+    Kind(
+        CRDS,
+        admission_core.PLAIN,
+        short_names=("crd", "crds"),
+        keeps_status_on_create=True,
+        generation=True,
+        read_only=True,
+    ),
     _own(port.DEADLINE_JOBS, "dj", "spec.queue"),
     _own(port.GPU_QUEUES, "gq"),
 )

@@ -1,4 +1,4 @@
-"""Rules of `metadata` that hold for every kind: names, labels, what a client may set and what never changes."""
+"""Rules of `metadata` that hold for every kind: names, labels, what a client may set, what never changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANNOTATIONS_MAX_BYTES = 256 * 1024
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _NAMES = {
     "subdomain": (
-        re.compile(rf"(?=.{{1,253}}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"),
+        re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"),
         253,
     ),
     "label": (re.compile(_LABEL), 63),
@@ -83,8 +83,8 @@ def _check_labels(labels: object) -> list[Violation]:
             found.append(failures.bad("metadata.labels", key, "must be a qualified name: [prefix/]name"))
         if not isinstance(value, str) or selectors.LABEL_VALUE.fullmatch(value) is None:
             detail = (
-                "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
-                "start and end with an alphanumeric character, and be at most 63 characters"
+                "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
+                "'.', start and end with an alphanumeric character, and be at most 63 characters"
             )
             found.append(failures.bad("metadata.labels", value, detail))
     return found
@@ -150,7 +150,7 @@ def check_types(meta: object) -> None:
         value = meta.get(key)
         if value is not None and not isinstance(value, kind):
             raise failures.bad_request(f"metadata.{key} has the wrong type: {type(value).__name__}")
-        if kind is dict and value is not None and not all(isinstance(item, str) for item in value.values()):
+        if isinstance(value, dict) and not all(isinstance(item, str) for item in value.values()):
             raise failures.bad_request(f"metadata.{key} maps strings to strings")
     if not all(isinstance(owner, dict) for owner in meta.get("ownerReferences") or ()):
         raise failures.bad_request("metadata.ownerReferences is a list of objects")
@@ -184,7 +184,10 @@ def carry_over(meta: dict[str, Any], old: dict[str, Any], resource: port.Resourc
     if "deletionTimestamp" in old:
         added = set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ())
         if added:
-            detail = f"no new finalizers can be added if the object is being deleted, found new finalizers {sorted(added)}"
+            detail = (
+                "no new finalizers can be added if the object is being deleted, found new finalizers "
+                f"{sorted(added)}"
+            )
             found.append(failures.forbidden_field("metadata.finalizers", detail))
     return found
 

@@ -117,7 +117,7 @@ def _step(node: Json, token: str, path: str) -> Json:
 
 
 def _index(node: list[Json], token: str, path: str, *, past_end: bool) -> int:
-    if token == "-" and past_end:
+    if token in ("-",) and past_end:
         return len(node)
     if not token.isascii() or not token.isdigit() or (len(token) > 1 and token[0] == "0"):
         raise failures.unprocessable(f"{token!r} in path {path!r} is no list index")

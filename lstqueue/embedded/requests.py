@@ -147,13 +147,13 @@ def delete_options(parameters: Parameters, body: bytes) -> DeleteOptions:
             f'propagationPolicy: Unsupported value: "{propagation}": '
             'supported values: "Background", "Foreground", "Orphan"'
         )
-    dry_run = any([_dry_run(value) for value in options.get("dryRun") or ()])  # noqa: C419 - check each
+    dry_run = [_dry_run(value) for value in options.get("dryRun") or ()]
     return DeleteOptions(
         uid=conditions.get("uid") or "",
         resource_version=conditions.get("resourceVersion") or "",
         grace_seconds=grace,
         propagation=propagation,
-        dry_run=dry_run or parameters.dry_run(),
+        dry_run=any(dry_run) or parameters.dry_run(),
     )
 
 

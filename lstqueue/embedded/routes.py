@@ -6,7 +6,7 @@ sockets: `server` reads requests and writes answers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import orjson
@@ -132,7 +132,10 @@ def _watch(state: backend.Backend, request: Request, target: targets.Target) -> 
 
 def _refuse_initial_events(parameters: requests.Parameters) -> None:
     if parameters.text("sendInitialEvents"):
-        message = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+        message = (
+            "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList "
+            "feature gate is enabled"
+        )
         raise port.InvalidError(422, "Invalid", message)
 
 
@@ -210,12 +213,12 @@ def _delete_collection(state: backend.Backend, request: Request, target: targets
         labels=request.parameters.text("labelSelector"),
         fields=request.parameters.text("fieldSelector"),
     )
-    last: Sequence[Stored] = [
+    last = [
         _delete_one(state, resource, target.namespace, row["metadata"]["name"], options)
         for row in rows
         if state.store.find(resource, target.namespace, row["metadata"]["name"]) is not None
     ]
-    return Answer(200, encode_list(resource, pages.Listing(list(last), str(state.store.revision))))
+    return Answer(200, encode_list(resource, pages.Listing(last, str(state.store.revision))))
 
 
 def _delete_one(
@@ -237,7 +240,7 @@ def _delete_one(
     )
 
 
-_VERBS = {
+_VERBS: dict[str, Callable[[backend.Backend, Request, targets.Target], Answer | watches.Watch]] = {
     "get": _get,
     "list": _list,
     "watch": _watch,

@@ -1,8 +1,9 @@
 """What a kind contributes to a write: defaults, admission and validation, as three functions.
 
 The store calls them in the order of a real server: `default` when a body arrives, `admit` on creation (what
-admission plugins and the registry fill in), then `check`. Bodies given to `default` and `admit` belong to the
-write and may be changed in place; `check` only looks.
+admission plugins and the registry fill in), then `check`. What `default` and `admit` get belongs to the write
+and may be changed in place; `check` only looks. On an update, `default` gets only the top-level fields that
+the write changes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Reader(Protocol):
         ...
 
 
-def _nothing(_new: port.Object, /) -> None:
+def _nothing(_new: port.Object, _old: port.Object | None, /) -> None:
     return None
 
 
@@ -47,12 +48,13 @@ def _no_rule(_new: port.Object, _old: port.Object | None, /) -> list[Violation]:
 class Rules:
     """The functions of one kind; each has a default that does nothing.
 
-    `check` gets the old object, or None on creation; with `checks_status` it also sees writes of the status.
+    `default` and `check` get the old object, or None on creation; with `checks_status`, `check` also sees
+    writes of the status.
     `grace` is for a kind that ends gracefully: seconds, from the object and what the request asked for.
     `name` is the pattern for metadata.name: `subdomain`, `label` (RFC 1123) or `service` (RFC 1035).
     """
 
-    default: Callable[[port.Object], None] = _nothing
+    default: Callable[[port.Object, port.Object | None], None] = _nothing
     admit: Callable[[port.Object, Reader], None] = _admit_all
     check: Callable[[port.Object, port.Object | None], list[Violation]] = _no_rule
     checks_status: bool = False

@@ -12,7 +12,7 @@ import contextlib
 import orjson
 from aiohttp import web
 
-from lstqueue.embedded import backend, failures, routes, store, watches
+from lstqueue.embedded import backend, failures, faults, routes, store, watches
 from lstqueue.embedded.requests import JSON, LARGEST_BODY, Parameters
 from lstqueue.kube import port
 
@@ -44,7 +44,7 @@ class ApiServer:
         return self._state
 
     @property
-    def faults(self) -> backend.faults.Faults:
+    def faults(self) -> faults.Faults:
         """The faults of this server."""
         return self._state.faults
 

@@ -186,9 +186,10 @@ class Store:
         """
         kind = self.kind(resource)
         new = bodies.received(kind, namespace, body)
-        if new["metadata"].get("name") != name:
+        sent = new["metadata"].get("name")
+        if sent != name:
             raise failures.bad_request(
-                f"the name of the object ({new['metadata'].get('name')}) does not match the name on the URL ({name})"
+                f"the name of the object ({sent}) does not match the name on the URL ({name})"
             )
         if kind.upsert and not subresource and self.find(resource, namespace, name) is None:
             return self.create(resource, namespace, body, dry_run=dry_run)
@@ -247,7 +248,7 @@ class Store:
         """Bind a pod to a node, as the binding subresource does.
 
         Raises:
-            port.ApiError: 404, or 409 when the pod is bound, gated, being deleted, or another of the same name.
+            port.ApiError: 404, or 409 when the pod is bound, gated, being deleted, or another of that name.
         """
         old = self.get(port.PODS, namespace, name)
         new = bodies.bound(old, node, uid=uid, now_ms=self.now_ms())

@@ -11,7 +11,7 @@ from lstqueue.embedded import failures, kinds
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A collection, an object, or a subresource. The namespace is empty for all, the name for a collection."""
+    """A collection, an object, or a subresource; the namespace is empty for all of them."""
 
     kind: kinds.Kind
     namespace: str

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
-from lstqueue.embedded import eventlog, failures, pages, selectors, store
+from lstqueue.embedded import eventlog, failures, pages, store
 from lstqueue.embedded.eventlog import Event, Stored
 from lstqueue.kube import port
 

@@ -1,8 +1,8 @@
 """Step 4, fit: walk the line once, quota first, then the whole gang on nodes; admit what fits.
 
-Within a pass room only shrinks, so a lane that failed once has failed for the pass. A job that lacks room does
-not hold up others of an `lst` or `edf` queue. In a strict `fifo` queue it does: whoever stands behind it waits,
-fit or not. Those that could never fit, or may not be tried yet, block nobody.
+Within a pass room only shrinks, so a lane that failed once has failed for the pass. A job that lacks room
+does not hold up others of an `lst` or `edf` queue. In a strict `fifo` queue it does: whoever stands behind it
+waits, fit or not. Those that could never fit, or may not be tried yet, block nobody.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Fitted:
 
 
 class Possibility:
-    """Whether a gang could fit if nothing else ran: asked at most once per gang, the room made when needed."""
+    """Whether a gang could fit if nothing else ran; found out once per gang, in a room made when needed."""
 
     def __init__(self, free: room.Room) -> None:
         self._free = free

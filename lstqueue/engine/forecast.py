@@ -5,9 +5,9 @@ waiting are tried in today's order with the same whole-gang fit the pass uses, a
 fifo queues stay strict. Jobs without an estimate never end, so what waits for their room has no start. Pods
 of jobs that are ending are taken to be gone at once; nodes that are not ready stay so; foreign pods stay.
 
-Bounded: at most `depth` waiting jobs take part, so there are at most (jobs that hold room + depth) events, each
-one recount of the nodes it touches and one comparison over the lanes. Once everybody asked about has started
-the rest is not played.
+Bounded: at most `Config.forecast_depth` waiting jobs take part, so there are at most (jobs that hold room +
+depth) events, each one recount of the nodes it touches and one comparison over the lanes. Once everybody
+asked about has started the rest is not played.
 
 *Ghosts* answer "which deadline would hold": a ghost takes no room, stands behind everybody of the deadline
 band of its tier, and notes the first moment at which its gang would have fit there.
@@ -80,7 +80,11 @@ def simulate(
 
 
 class _Play:
-    """The state of one simulation: events by time, lanes with their heads, the room."""
+    """The state of one simulation: events by time, lanes with their heads, the room.
+
+    A *place* orders everybody: 2i + 1 for entrant i, 2k for a ghost behind k entrants. Each lane is a heap of
+    places; columns over the lanes hold what their heads need, so that one comparison finds all that may fit.
+    """
 
     def __init__(
         self,
@@ -92,27 +96,34 @@ class _Play:
     ) -> None:
         self.starts = Starts()
         self._free, self._entrants, self._ghosts = free, entrants, ghosts
+        self._missing = sum(entrant.asked for entrant in entrants) + len(ghosts)
         self._events: list[tuple[int, int, Sequence[room.Release], int]] = []
         for time, releases in ends:
             self._events.append((time, len(self._events), releases, -1))
-        # A lane is a heap of places; a place is 2i + 1 for entrant i and 2k for a ghost behind k entrants.
         self._lanes: list[list[tuple[int, int]]] = []
         self._lane_of: dict[object, int] = {}
+        queues: list[str] = []
         for i, entrant in enumerate(entrants):
-            self._lane_index(entrant.lane)
+            self._enrol(entrant.lane, entrant.gang, queues)
             if entrant.ready > now:
                 self._events.append((entrant.ready, len(self._events), (), i))
             else:
                 self._join(i)
         for i, ghost in enumerate(ghosts):
-            heapq.heappush(self._lanes[self._lane_index(("ghost", i))], (2 * ghost.behind, i))
+            lane = self._enrol(("ghost", i), ghost.gang, queues)
+            heapq.heappush(self._lanes[lane], (2 * ghost.behind, i))
         self._sequence = len(self._events)
         heapq.heapify(self._events)
-        self._missing = sum(entrant.asked for entrant in entrants) + len(ghosts)
-        width = max((len(_first(e.gang).options) for e in (*entrants, *ghosts)), default=1)
-        self._rows = np.zeros((len(self._lanes), max(width, 1)), dtype=np.intp)
-        self._needs = np.full((len(self._lanes), max(width, 1)), _LACKING, dtype=np.int64)
-        for lane in range(len(self._lanes)):
+        gangs_here = [entrant.gang for entrant in entrants] + [ghost.gang for ghost in ghosts]
+        width = max((len(gang.members[0].options) for gang in gangs_here), default=1)
+        size = (len(self._lanes), max(width, 1))
+        self._places = np.full(size[0], NEVER, dtype=np.int64)
+        self._rows = np.zeros(size, dtype=np.intp)
+        self._needs = np.full(size, _LACKING, dtype=np.int64)
+        # Lanes whose head lacks quota: nothing to try before their queue gets some back.
+        self._starved = np.zeros(size[0], dtype=np.bool_)
+        self._of_queue = {queue: np.array([name == queue for name in queues]) for queue in set(queues)}
+        for lane in range(size[0]):
             self._show_head(lane)
 
     def run(self, now: int) -> None:
@@ -123,29 +134,33 @@ class _Play:
             while events and events[0][0] <= time:
                 _, _, releases, joining = heapq.heappop(events)
                 for release in releases:
-                    self._free.release(release)
+                    self._release(release)
                 if joining >= 0:
                     self._join(joining)
-                    self._show_head(self._lane_index(self._entrants[joining].lane))
+                    self._show_head(self._lane_of[self._entrants[joining].lane])
             self._scan(time)
             if self._missing == 0 or not events:
                 return
             time = events[0][0]
 
     def _scan(self, time: int) -> None:
-        """Start, in order, everybody who fits now; only heads of lanes can."""
-        enough = (self._free.ledger.total[self._rows] >= self._needs).any(axis=1)
-        heads = [(self._lanes[lane][0], lane) for lane in np.flatnonzero(enough).tolist()]
-        heapq.heapify(heads)
-        while heads:
-            (place, index), lane = heapq.heappop(heads)
-            started = self._start(index, time) if place % 2 else self._haunt(index, time)
-            if not started:
+        """Start, in order, everybody who fits now. Room only shrinks here, so who failed stays failed."""
+        failed = self._starved.copy()
+        while True:
+            enough = (self._free.ledger.total[self._rows] >= self._needs).any(axis=1)
+            enough &= ~failed
+            candidates = enough.nonzero()[0]
+            if not len(candidates):
+                return
+            lane = int(candidates[self._places[candidates].argmin()])
+            place, index = self._lanes[lane][0]
+            gang = self._entrants[index].gang if place % 2 else self._ghosts[index].gang
+            if self._start(index, time) if place % 2 else self._haunt(index, time):
+                heapq.heappop(self._lanes[lane])
+                self._show_head(lane)
                 continue
-            heapq.heappop(self._lanes[lane])
-            self._show_head(lane)
-            if self._lanes[lane]:
-                heapq.heappush(heads, (self._lanes[lane][0], lane))
+            failed[lane] = True
+            self._starved[lane] = not self._free.quota_fits(gang)
 
     def _start(self, index: int, time: int) -> bool:
         entrant = self._entrants[index]
@@ -156,7 +171,7 @@ class _Play:
         self._missing -= entrant.asked
         if entrant.duration is not None:
             self._sequence += 1
-            releases = room.release_after(taken, self._free)
+            releases = room.release_after(entrant.gang.queue, taken, self._free)
             heapq.heappush(self._events, (time + entrant.duration, self._sequence, releases, -1))
         return True
 
@@ -167,26 +182,31 @@ class _Play:
         self._missing -= 1
         return True
 
-    def _lane_index(self, lane: object) -> int:
+    def _release(self, release: room.Release) -> None:
+        self._free.release(release)
+        if release.charges and (lanes := self._of_queue.get(release.queue)) is not None:
+            self._starved &= ~lanes
+
+    def _enrol(self, lane: object, gang: gangs.Gang, queues: list[str]) -> int:
         index = self._lane_of.setdefault(lane, len(self._lanes))
         if index == len(self._lanes):
             self._lanes.append([])
+            queues.append(gang.queue)
         return index
 
     def _join(self, index: int) -> None:
         heapq.heappush(self._lanes[self._lane_of[self._entrants[index].lane]], (2 * index + 1, index))
 
     def _show_head(self, lane: int) -> None:
-        """Put the needs of a lane's head where `_scan` compares them with what is free."""
+        """Put the place and the needs of a lane's head where `_scan` compares them with what is free."""
+        self._starved[lane] = False
         self._needs[lane] = _LACKING
+        self._places[lane] = NEVER
         if not self._lanes[lane]:
             return
         place, index = self._lanes[lane][0]
-        member = _first(self._entrants[index].gang if place % 2 else self._ghosts[index].gang)
-        for column, option in enumerate(member.options):
+        self._places[lane] = place
+        gang = self._entrants[index].gang if place % 2 else self._ghosts[index].gang
+        for column, option in enumerate(gang.members[0].options):
             self._rows[lane, column] = option.row
-            self._needs[lane, column] = member.count
-
-
-def _first(gang: gangs.Gang) -> gangs.Member:
-    return gang.members[0]
+            self._needs[lane, column] = gang.members[0].count

@@ -38,7 +38,7 @@ class Member:
 class Gang:
     """All equal gangs of a queue. `members` come largest pod first; `share` is g, the dominant share in ppm.
 
-    `unlisted` is the group (by index) for which no pool lists all extended resources, None when there is none.
+    `unlisted` is the first group (by index) whose extended resources no pool lists together; None: all are.
     """
 
     queue: str
@@ -112,12 +112,9 @@ class Gangs:
         totals = self._capacities.get(selector)
         if totals is None:
             sums = self.allocatable[:, self._nodes.selected(selector)].sum(axis=1)
-            totals = self._capacities[selector] = sums.tolist()
-        shares = [
-            amounts.get(name, 0) * PPM // max(total, 1)
-            for name, total in zip(self.resources, totals, strict=True)
-        ]
-        return max(shares)
+            totals = self._capacities[selector] = [int(total) for total in sums]
+        pairs = zip(self.resources, totals, strict=True)
+        return max(amounts.get(name, 0) * PPM // max(total, 1) for name, total in pairs)
 
     def _row(self, pool: model.Pool, group: model.Group, avoid: tuple[str, ...]) -> int:
         asked = (group.shape, pool.selector, pool.tolerations, avoid)

@@ -34,7 +34,7 @@ class State(enum.Enum):
 
 
 class Band(enum.IntEnum):
-    """Coarse class of a job in the order; the lower goes first. Band 1 (shed) comes with overload shedding."""
+    """Coarse class of a job in the order, the lower first. Band 1 (shed) comes with overload shedding."""
 
     DEADLINE = 0
     REST = 2  # late, or without a deadline
@@ -296,8 +296,8 @@ class Blocker:
 class Explanation:
     """Why a job waits, with numbers.
 
-    `needed` and `free` are per resource over the nodes it may use; `largest` is how many of its pods fit there
-    now. `change` is the smallest change that would let it start sooner, in words.
+    `needed` and `free` are per resource over the nodes it may use; `largest` is how many of its pods fit
+    there now. `change` is the smallest change that would let it start sooner, in words.
     """
 
     uid: str

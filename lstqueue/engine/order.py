@@ -27,8 +27,8 @@ Rank = tuple[int, int, int, int, int, int, str]
 class Turn:
     """One waiting job's place in the line.
 
-    Of the jobs of one `lane` only the first may be tried: equal gangs of a queue share a lane, since what does
-    not fit once does not fit twice; a strict fifo queue is one lane, since its head blocks the others.
+    Of the jobs of one `lane` only the first may be tried: equal gangs of a queue share a lane, since what
+    does not fit once does not fit twice; a strict fifo queue is one lane, since its head blocks the others.
     """
 
     rank: Rank

@@ -6,6 +6,7 @@ the latest of the three: with gangs a shorter run time elsewhere can start a job
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,8 +19,8 @@ from lstqueue.topology import table
 class Outlook:
     """Forecast of one job; times in ms since the epoch.
 
-    `start` and `finish` are (earliest, latest), None when no start (no end) can be foreseen; `expected` is the
-    finish with expected run times. `feasible` is the earliest deadline that would be LIKELY.
+    `start` and `finish` are (earliest, latest), None when no start (no end) can be foreseen; `expected` is
+    the finish with expected run times. `feasible` is the earliest deadline that would be LIKELY.
     """
 
     start: tuple[int, int] | None = None
@@ -32,7 +33,7 @@ class Outlook:
 class Scene:
     """What a forecast starts from: the room after the pass and who holds what in it.
 
-    `line` are those who still wait and could fit, `placed` those this pass admits.
+    `line` are those who still wait and could fit, as many as may take part; `placed` those this pass admits.
     """
 
     free: room.Room
@@ -44,18 +45,17 @@ class Scene:
     now: int
 
 
-def foresee(scene: Scene, asked: frozenset[str], depth: int) -> dict[str, Outlook]:
-    """Forecast the first `depth` jobs of the line.
+def foresee(scene: Scene, asked: frozenset[str]) -> dict[str, Outlook]:
+    """Forecast the jobs of the scene's line.
 
     Args:
         scene: Where things stand.
-        asked: Jobs (uids) that must be answered; the play stops when all of these are known.
-        depth: Bound on the jobs that take part.
+        asked: Jobs (uids) to answer for; the play stops when all of these are known.
 
     Returns:
-        Outlooks by uid, for every asked job within the depth.
+        Outlooks by uid, for every asked job in line.
     """
-    turns = scene.line[:depth]
+    turns = scene.line
     wanted = [turn for turn in turns if turn.standing.job.uid in asked]
     ghosts, ghost_of = _ghosts(turns, wanted)
     ends = _ends(scene)
@@ -102,9 +102,9 @@ def _ends(scene: Scene) -> list[tuple[estimate.Finish, list[room.Release]]]:
         elif job.assigned and (finish := scene.standings[job.uid].finish) is not None:
             ends.append((finish, [room.release_of(job, scene.free, scene.nodes)]))
     for uid, taken in scene.placed.items():
-        finish = scene.standings[uid].finish
-        if finish is not None:
-            ends.append((finish, room.release_after(taken, scene.free)))
+        here = scene.standings[uid]
+        if here.finish is not None:
+            ends.append((here.finish, room.release_after(here.job.queue, taken, scene.free)))
     return ends
 
 
@@ -131,11 +131,15 @@ def _ghosts(
         key = (id(turn.gang), job.importance)
         if key not in index_of:
             bound = (-job.importance, model.Band.DEADLINE)
-            behind = sum(other.rank[:2] <= bound for other in turns)
+            behind = bisect.bisect_right(turns, bound, key=_segment)
             index_of[key] = len(ghosts)
             ghosts.append(forecast.Ghost(turn.gang, behind))
         ghost_of[job.uid] = index_of[key]
     return ghosts, ghost_of
+
+
+def _segment(turn: order.Turn) -> tuple[int, int]:
+    return turn.rank[:2]
 
 
 def _outlook(turn: order.Turn, starts: list[int | None], ghost: int | None) -> Outlook:

@@ -72,7 +72,5 @@ class Quota:
 
 def listing(pools: Iterable[model.Pool], group: model.Group) -> tuple[model.Pool, ...]:
     """The pools that list every extended resource a group asks for, in the order given."""
-    wanted = {
-        name for name, amount in group.shape.requests if amount > 0 and eligibility.is_extended(name)
-    }
+    wanted = {name for name, amount in group.shape.requests if amount > 0 and eligibility.is_extended(name)}
     return tuple(pool for pool in pools if wanted <= {name for name, _ in pool.nominal})

@@ -33,8 +33,9 @@ Placement = list[Taken]
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What becomes free when a job ends: amounts[resource, i] on nodes[i], and its quota."""
+    """What becomes free when a job ends: amounts[resource, i] on nodes[i], and quota of its queue."""
 
+    queue: str
     nodes: Ints
     amounts: Ints
     charges: quota.Charges
@@ -164,14 +165,14 @@ def release_of(job: model.Job, room: Room, nodes: table.NodeTable) -> Release:
                 amounts[row] += min(amount * (part.bound + part.held), table.LIMIT)
     columns = np.array(list(sums), dtype=np.int64)
     freed = np.array(list(sums.values()), dtype=np.int64).reshape(len(sums), len(rows)).T
-    return Release(columns, freed, room.quota.held(job))
+    return Release(job.queue, columns, freed, room.quota.held(job))
 
 
-def release_after(taken: Placement, room: Room) -> list[Release]:
+def release_after(queue: str, taken: Placement, room: Room) -> list[Release]:
     """What ends with a gang that `Room.place` placed, group by group."""
     amounts = room.ledger.rows.amounts
     return [
-        Release(part.nodes, amounts[:, part.option.row, None] * part.pods, part.option.charges)
+        Release(queue, part.nodes, amounts[:, part.option.row, None] * part.pods, part.option.charges)
         for part in taken
     ]
 

@@ -13,6 +13,8 @@ Between forecasts a verdict stays as it was published, except that time alone ma
 
 from __future__ import annotations
 
+import dataclasses
+
 from lstqueue.engine import fit, model, words
 from lstqueue.engine.outlook import Outlook
 from lstqueue.engine.standing import Standing
@@ -49,27 +51,36 @@ def running(here: Standing, start: int) -> model.Verdict:
     return model.Verdict(level, reason, (start, start), ends, finish.hi)
 
 
-def waiting(here: Standing, code: model.Code | None, outlook: Outlook | None, message: str) -> model.Verdict:
+def waiting(here: Standing, code: model.Code | None, outlook: Outlook | None) -> model.Verdict:
     """Verdict of a job that waits.
 
     Args:
         here: The job as refreshed.
         code: Why it waits.
         outlook: Its forecast, when this pass made one.
-        message: Why it waits in a sentence, for verdicts that rest on it.
+
+    Returns:
+        The verdict, with no reason where the code's own sentence is the reason.
     """
     if code in fit.NEVER_FITS:
         level = model.Level.UNKNOWN if here.job.deadline is None else model.Level.IMPOSSIBLE
-        return model.Verdict(level, message)
+        return model.Verdict(level)
     told = here.job.published.verdict
     if outlook is None:
-        return _between_forecasts(here, code, told, message)
+        return _between_forecasts(here, code, told)
     made = model.Verdict(model.Level.UNKNOWN, "", outlook.start, outlook.finish, outlook.feasible)
     return _leveled(made, here, outlook)
 
 
+def worded(judged: model.Verdict, message: str) -> model.Verdict:
+    """The verdict with `message` as its reason where it has none of its own."""
+    return judged if judged.reason else dataclasses.replace(judged, reason=message)
+
+
 def differs(told: model.Verdict | None, new: model.Verdict, tolerance: int) -> bool:
-    """Whether `new` is worth publishing: another level, or a forecast that moved by `tolerance` ms or more."""
+    """Whether `new` is worth publishing: another level, or a figure that moved by `tolerance` ms or more."""
+    if told is new:
+        return False
     if told is None or told.level is not new.level:
         return True
     before, after = _figures(told), _figures(new)
@@ -81,9 +92,7 @@ def differs(told: model.Verdict | None, new: model.Verdict, tolerance: int) -> b
     return False
 
 
-def _between_forecasts(
-    here: Standing, code: model.Code | None, told: model.Verdict | None, message: str
-) -> model.Verdict:
+def _between_forecasts(here: Standing, code: model.Code | None, told: model.Verdict | None) -> model.Verdict:
     if here.hopeless:
         if told is not None and told.level is model.Level.IMPOSSIBLE and told.earliest_feasible is not None:
             return told
@@ -92,7 +101,7 @@ def _between_forecasts(
             model.Level.IMPOSSIBLE, _too_late(here), base.start, base.finish, base.earliest_feasible
         )
     if code in NOT_JUDGED:
-        return model.Verdict(model.Level.UNKNOWN, message)
+        return model.Verdict(model.Level.UNKNOWN)
     return told or model.Verdict(model.Level.UNKNOWN, "More jobs are ahead of it than a forecast follows.")
 
 

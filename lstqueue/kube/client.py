@@ -77,11 +77,16 @@ class KubeClient:
         self._deadline = deadline
         self._watch_slack = watch_slack
         self._closed = False
+        self._streams: set[aiohttp.ClientResponse] = set()
 
     @property
     def host(self) -> str:
         """The server's URL, without a slash at its end."""
         return str(self._api.configuration.host).rstrip("/")
+
+    async def credentials(self) -> login.Credentials:
+        """Return who we are, for another client of the same process."""
+        return await login.credentials(self._api.configuration)
 
     async def get(self, resource: port.Resource, namespace: str | None, name: str) -> port.Object:
         """Return one object."""
@@ -147,6 +152,7 @@ class KubeClient:
                         raise wire.refusal(
                             answer.status, answer.reason or "", answer.headers, await answer.read()
                         )
+        self._streams.add(answer)
         try:
             lines = wire.Lines()
             end = asyncio.get_running_loop().time() + timeout_seconds + self._watch_slack
@@ -155,6 +161,7 @@ class KubeClient:
                     yield wire.event(line)
             lines.end()
         finally:
+            self._streams.discard(answer)
             answer.close()
 
     async def create(
@@ -215,6 +222,9 @@ class KubeClient:
     async def close(self) -> None:
         """Release connections; watches that still run end with `UnavailableError`."""
         self._closed = True
+        for answer in list(self._streams):
+            # Closing the session alone would leave their readers waiting until the deadline.
+            answer.close()
         await self._api.close()  # type: ignore[no-untyped-call]
 
     async def _call(

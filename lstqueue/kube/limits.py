@@ -222,7 +222,8 @@ class LimitedApi:
         # The token first: a place held while waiting for one would be lost to the reads.
         self.waiting += 1
         try:
-            self.throttled += await self._bucket.take()
+            waited = await self._bucket.take()
+            self.throttled += waited
         finally:
             self.waiting -= 1
         return await self._read(verb, plural, send)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pathlib
+from dataclasses import dataclass
 from typing import Any
 from urllib import parse, request
 
@@ -34,6 +35,45 @@ _UNUSABLE = (
     TypeError,
     AttributeError,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What another client in this process needs to be the same user: the kopf shell has its own.
+
+    Attributes:
+        server: URL.
+        token: bearer token, as fresh as the library keeps it.
+        ca_path: PEM file of the authority.
+        ca_data: the same as PEM text.
+        certificate_path: PEM file of a client certificate.
+        private_key_path: PEM file of its key.
+        insecure: the server's certificate is not checked.
+    """
+
+    server: str
+    token: str | None = None
+    ca_path: str | None = None
+    ca_data: str | bytes | None = None
+    certificate_path: str | None = None
+    private_key_path: str | None = None
+    insecure: bool = False
+
+
+async def credentials(configuration: client.Configuration) -> Credentials:
+    """Return who we are as of now."""
+    # The library's own way to render the header, with the prefix that a loader may have set.
+    settings = await configuration.auth_settings()
+    header = settings.get("BearerToken", {}).get("value") or ""
+    return Credentials(
+        server=str(configuration.host).rstrip("/"),
+        token=header.removeprefix("Bearer ").strip() or None,
+        ca_path=configuration.ssl_ca_cert,
+        ca_data=configuration.ca_cert_data,
+        certificate_path=configuration.cert_file,
+        private_key_path=configuration.key_file,
+        insecure=not configuration.verify_ssl,
+    )
 
 
 class LoginError(Exception):

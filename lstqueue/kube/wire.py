@@ -8,7 +8,8 @@ says as little as none at all.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import gc
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib import parse
 
@@ -105,7 +106,8 @@ def page(resource: port.Resource, body: bytes) -> port.Page:
     Raises:
         UnavailableError: the answer is no list.
     """
-    answer = decode(body)
+    with _no_collection():
+        answer = decode(body)
     metadata = answer.get("metadata")
     items = answer.get("items") or []
     if not isinstance(metadata, dict) or not isinstance(items, list) or not metadata.get("resourceVersion"):
@@ -115,6 +117,22 @@ def page(resource: port.Resource, body: bytes) -> port.Page:
         item["kind"] = resource.kind
         item["apiVersion"] = api_version
     return port.Page(items, metadata["resourceVersion"], metadata.get("continue") or "")
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Hold off garbage collection while a page is decoded.
+
+    A page is tens of thousands of fresh dicts and lists, none of them garbage: looking for some in between
+    takes three times as long as the decoding itself, all of it in one turn of the loop.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def event(line: bytes) -> port.WatchEvent:

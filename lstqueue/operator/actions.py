@@ -229,7 +229,7 @@ class Actions:
         job = record.ledger
         assert job.spec is not None
         placed = place(job, admission, at=self._now())
-        shape, groups = job.spec.shape, record.shapes or ()
+        shape, groups, words = job.spec.shape, record.shapes or (), self._words(record, update)
         record.assumed = placed
         record.engine_job = None
         record.ungated_at = 0
@@ -249,14 +249,14 @@ class Actions:
                 published=replace(published, code=None),
                 held="",
             )
-            return Said(status, "Admitted", words=self._words(record, update))
+            return Said(status, "Admitted", words=words)
 
         record.said = published_by(update) if update else record.said
         self.status(record, make, Urgency.COMMIT)
 
     def report(self, record: caches.Record, update: model.Update) -> None:
         """Tell the user what the pass found out about a job."""
-        groups, held, message = record.shapes or (), record.held_code, update.message
+        groups, held, words = record.shapes or (), record.held_code, self._words(record, update)
 
         def make(seen: ledger.Ledger) -> Said | None:
             if seen.final or seen.deleting:
@@ -268,7 +268,7 @@ class Actions:
                 gang=statuses.gang_text(groups) or seen.status.gang,
             )
             why = statuses.code(status) or seen.status.phase.value
-            return Said(status, why, message=message, words=self._words(record, update))
+            return Said(status, why, message=update.message, words=words)
 
         record.said = published_by(update)
         self.status(record, make, Urgency.REPORT)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import logging
 import time
 from collections.abc import Callable
 
@@ -21,6 +22,7 @@ from lstqueue.operator import settings as all_settings
 from lstqueue.topology import eligibility
 
 Phase = ledger.Phase
+_LOG = logging.getLogger(__name__)
 
 
 class Loop:
@@ -116,6 +118,10 @@ class Loop:
         if set_for is None or at < set_for:
             self._alarm_of[uid] = at
             heapq.heappush(self._alarms, (at, uid))
+
+    def _name(self, uid: str) -> str:
+        record = self.cache.records.get(uid)
+        return f"DeadlineJob {record.ledger.key}" if record else uid
 
     # One gang
 
@@ -216,6 +222,7 @@ class Loop:
     def _failed(self, uid: str, error: port.ApiError) -> None:
         """A write did not go through: find out what is, and look again."""
         self._figures.write_failed(error)
+        _LOG.warning("a write for %s did not go through: %s", self._name(uid), error)
         record = self.cache.records.get(uid)
         if record is None:
             return

@@ -105,7 +105,7 @@ class Metrics:
     def count_relists(self, sources: Iterable[reflector.Reflector]) -> None:
         """Copy the counters of the reflectors."""
         for source in sources:
-            self.relists.labels(source.kind).set(source.counts.relists)
+            self.relists.labels(source.resource.plural).set(source.counts.relists)
 
     def render(self) -> bytes:
         """Return the text format."""

@@ -11,16 +11,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import kopf
 
 from lstqueue.api import names
+from lstqueue.kube import login
 from lstqueue.operator import app, probes
 
-Access = Mapping[str, str]
-"""How to reach the API server: `server`, and `token` and `ca_path` where they apply; empty: kopf finds it."""
+Access = Callable[[], Awaitable[login.Credentials]]
+"""Tells how to reach the API server; asked again whenever kopf's own credentials were refused."""
 
 
 class _NoDiffBase(kopf.DiffBaseStorage):
@@ -57,7 +58,7 @@ class Shell:
     """One operator under kopf. `make` builds it inside the running loop; `running` is set once it is up."""
 
     make: Callable[[], Awaitable[app.Operator]]
-    access: Access = dataclasses.field(default_factory=dict)
+    access: Access
     probe_host: str = "127.0.0.1"
     probe_port: int | None = None
     operator: app.Operator | None = None
@@ -99,15 +100,16 @@ class Shell:
         settings.persistence.finalizer = f"{names.GROUP}/none"
         return settings
 
-    async def _login(self, *, settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo | None:
-        if self.access:
-            return kopf.ConnectionInfo(
-                server=self.access["server"],
-                token=self.access.get("token"),
-                ca_path=self.access.get("ca_path"),
-            )
-        return kopf.login_with_service_account(settings=settings) or kopf.login_with_kubeconfig(
-            settings=settings
+    async def _login(self, **_: Any) -> kopf.ConnectionInfo:
+        found = await self.access()
+        return kopf.ConnectionInfo(
+            server=found.server,
+            token=found.token,
+            ca_path=found.ca_path,
+            ca_data=found.ca_data,
+            certificate_path=found.certificate_path,
+            private_key_path=found.private_key_path,
+            insecure=found.insecure,
         )
 
     async def _startup(self, *, settings: kopf.OperatorSettings, **_: Any) -> None:

@@ -47,10 +47,12 @@ class Rows:
         for j, row in enumerate(self.rows):
             for name, amount in row.requests:
                 self.amounts[place[name], j] = min(max(amount, 0), table.LIMIT)
-        # A resource that is not asked for must not limit: divide by one and add "many".
-        self.divisor: Ints = np.maximum(self.amounts, 1)[:, :, None]
-        self.unasked: Ints = np.where(self.amounts > 0, 0, 2 * table.LIMIT)[:, :, None]
+        self.divisor = np.maximum(self.amounts, 1).astype(np.float64)[:, :, None]
+        # A resource that is not asked for must not limit: it is divided by one, so add "many".
+        asked = self.amounts > 0
+        self.unasked = None if asked.all() else np.where(asked, 0, 4.0 * table.LIMIT)[:, :, None]
         self.limit = self._limit(lasting=False)
+        self._totals: dict[int, list[int]] = {}
         self.scarce = [self._scarce(row) for row in self.rows]
         self.shift = [_MIB if _in_bytes(self.resources[i]) else 0 for i in self.scarce]
         self.bits = max(nodes, 1).bit_length()
@@ -69,13 +71,17 @@ class Rows:
 
     def _scarce(self, row: Row) -> int:
         # Accelerators are what fragments; among equals the one of which these pods take the larger share.
-        totals = self.allocatable[:, row.lasting].sum(axis=1)
+        totals = self._totals.get(id(row.lasting))
+        if totals is None:
+            sums = self.allocatable[:, row.lasting].sum(axis=1)
+            totals = self._totals[id(row.lasting)] = [int(total) for total in sums]
         best, best_key = 0, (False, False, -1.0)
+        requests = dict(row.requests)
         for i, name in enumerate(self.resources):
-            amount = dict(row.requests).get(name, 0)
+            amount = requests.get(name, 0)
             if amount <= 0:
                 continue
-            share = amount / max(int(totals[i]), 1)
+            share = amount / max(totals[i], 1)
             key = (eligibility.is_extended(name), name != model.PODS, share)
             if key > best_key:
                 best, best_key = i, key
@@ -132,10 +138,11 @@ class Ledger:
         self._recount(nodes)
 
     def _recount(self, nodes: Ints) -> None:
-        fits = self.free[:, None, nodes] // self.rows.divisor
-        fits += self.rows.unasked
-        new = np.minimum(fits.min(axis=0), self.limit[:, nodes])
-        np.maximum(new, 0, out=new)
+        fits = self.free[:, None, nodes] / self.rows.divisor
+        if self.rows.unasked is not None:
+            fits += self.rows.unasked
+        least = np.minimum(fits.min(axis=0), self.limit[:, nodes])
+        new = np.maximum(least, 0).astype(np.int64)  # truncation is the floor of what is not negative
         self.total += (new - self.counts[:, nodes]).sum(axis=1)
         self.counts[:, nodes] = new
 

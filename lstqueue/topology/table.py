@@ -17,8 +17,12 @@ from lstqueue.topology import eligibility, model
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
-LIMIT = 1 << 60
-"""Amounts are cut to this, so that sums of two stay inside 64 bits whatever a manifest says."""
+LIMIT = 1 << 52
+"""Amounts are cut to this (4 PiB of memory on a node), whatever a manifest says.
+
+Below 2**53 sums of two stay exact as floats, and so does the floor of their quotient: numerator = m·d - r with
+r >= 1 is further below the integer m than rounding reaches. Dividing floats is twice as fast as integers.
+"""
 
 
 @functools.lru_cache(maxsize=1 << 17)

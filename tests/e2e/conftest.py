@@ -3,9 +3,11 @@
 import pathlib
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+
+from lstqueue.kube import client, port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -53,3 +55,11 @@ def namespace(control_plane: stack.ControlPlane) -> Iterator[str]:
         what=f"the pods of {name} to end",
         within_s=60,
     )
+
+
+@pytest.fixture
+async def api(control_plane: stack.ControlPlane) -> AsyncIterator[port.KubeApi]:
+    """An administrator's client, over our own adapter."""
+    connected = await client.connect(kubeconfig=str(control_plane.kubeconfig))
+    yield connected
+    await connected.close()

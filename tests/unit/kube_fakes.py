@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
 from aiohttp import web
 
-from lstqueue.kube import client, port
+from lstqueue.embedded import clock
+from lstqueue.kube import client, port, reflector
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -17,9 +19,13 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 @contextlib.asynccontextmanager
 async def serving(handler: Handler, **connect: Any) -> AsyncIterator[client.KubeClient]:
     """A client of a server on loopback that answers everything by `handler`."""
+
+    async def route(request: web.Request) -> web.StreamResponse:
+        return await handler(request)
+
     app = web.Application(client_max_size=2**26)
-    app.router.add_route("*", "/{path:.*}", handler)
-    runner = web.AppRunner(app, shutdown_timeout=0)
+    app.router.add_route("*", "/{path:.*}", route)
+    runner = web.AppRunner(app, handler_cancellation=True)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -184,3 +190,61 @@ class FakeApi:
         if not self.deaf:
             for stream in self._streams:
                 stream.put_nowait(event)
+
+
+class Intake:
+    """What a consumer would make of a reflector's events, and what it was told."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, str] = {}
+        self.told: list[tuple[str, str]] = []
+        self.synced_with: list[int] = []
+
+    def on_event(self, what: str, item: port.Object) -> None:
+        metadata = item["metadata"]
+        uid = metadata["uid"]
+        # The promises of the port: nothing is added twice, changed or deleted unseen.
+        assert (what == "ADDED") == (uid not in self.objects), (what, uid)
+        self.told.append((what, metadata["name"]))
+        if what == "DELETED":
+            del self.objects[uid]
+        else:
+            self.objects[uid] = metadata["resourceVersion"]
+
+    def on_synced(self) -> None:
+        self.synced_with.append(len(self.objects))
+
+
+def pod_reflector(api: FakeApi, intake: Intake, **options: Any) -> reflector.Reflector:
+    return reflector.Reflector(
+        api,  # type: ignore[arg-type]
+        port.PODS,
+        on_event=intake.on_event,
+        on_synced=intake.on_synced,
+        **options,
+    )
+
+
+@contextlib.asynccontextmanager
+async def reflecting(api: FakeApi, **options: Any) -> AsyncIterator[tuple[reflector.Reflector, Intake]]:
+    """A reflector of pods that runs in the background; its failure fails the test."""
+    intake = Intake()
+    subject = pod_reflector(api, intake, **options)
+    task = asyncio.create_task(subject.run())
+    try:
+        yield subject, intake
+        assert not task.done() or task.exception() is None
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def virtually(scenario: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    """Make a test of a scenario, run in virtual time."""
+
+    @functools.wraps(scenario)
+    def test() -> None:
+        clock.run(scenario(), horizon=1e6)
+
+    del test.__wrapped__  # pytest would take it for a coroutine test
+    return test

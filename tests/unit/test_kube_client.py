@@ -233,6 +233,22 @@ async def test_a_closed_client_says_so_and_closing_twice_is_fine():
         await never_used.version()
 
 
+async def test_closing_the_client_ends_calls_that_wait():
+    reached = asyncio.Event()
+
+    async def handler(request: web.Request) -> web.Response:
+        reached.set()
+        await asyncio.Event().wait()
+        return web.Response()
+
+    async with kube_fakes.serving(handler) as api:
+        call = asyncio.create_task(api.get(port.PODS, "ns", "a"))
+        await asyncio.wait_for(reached.wait(), 10)
+        await api.close()
+        with pytest.raises(port.UnavailableError):
+            await asyncio.wait_for(call, 10)
+
+
 async def test_an_empty_name_never_reaches_the_server():
     server = Recorder()
     async with kube_fakes.serving(server) as api:

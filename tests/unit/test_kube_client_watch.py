@@ -33,9 +33,11 @@ def streaming(script: Script) -> kube_fakes.Handler:
 
 @contextlib.asynccontextmanager
 async def watching(script: Script) -> AsyncIterator[AsyncIterator[port.WatchEvent]]:
-    async with kube_fakes.serving(streaming(script)) as api:
-        async with contextlib.aclosing(api.watch(port.PODS, resource_version="5")) as stream:
-            yield stream
+    async with (
+        kube_fakes.serving(streaming(script)) as api,
+        contextlib.aclosing(api.watch(port.PODS, resource_version="5")) as stream,
+    ):
+        yield stream
 
 
 async def collect(stream: AsyncIterator[port.WatchEvent]) -> list[tuple[str, str]]:
@@ -81,7 +83,7 @@ async def test_several_events_in_one_chunk_and_one_event_in_several():
 
     async def script(_: web.Request, response: web.StreamResponse) -> None:
         await response.write(parts + rest[:10])
-        await response.drain()
+        await asyncio.sleep(0)
         await response.write(rest[10:])
 
     async with watching(script) as stream:
@@ -151,13 +153,12 @@ async def test_any_other_error_event_keeps_its_code():
 async def test_leaving_a_watch_early_closes_its_connection():
     gone = asyncio.Event()
 
-    async def script(request: web.Request, response: web.StreamResponse) -> None:
+    async def script(_: web.Request, response: web.StreamResponse) -> None:
         await response.write(line("ADDED", kube_fakes.pod("a", 6)))
         try:
-            while request.transport is not None and not request.transport.is_closing():
-                await asyncio.sleep(0)
+            await asyncio.Event().wait()
         finally:
-            gone.set()
+            gone.set()  # the handler is cancelled when its client hangs up
 
     async with watching(script) as stream:
         await anext(stream)

@@ -1,4 +1,4 @@
-"""Deletes what owners and namespaces left behind.
+"""Deletes what owners left behind.
 
 Knows owners by UID, as the real collector does: an object goes when none of its owners exists any more. Also
 ends deletions with propagation Foreground (the owner stays until its dependents are gone) and Orphan (the
@@ -31,7 +31,6 @@ class GarbageCollector:
     def __init__(self, store: Store, errors: list[Exception]) -> None:
         self._store = store
         self._work: work.WorkQueue[str] = work.WorkQueue(self._look, errors)
-        self._namespaces: work.WorkQueue[str] = work.WorkQueue(self._empty_namespace, errors)
         self._where: dict[str, _Ref] = {}
         self._dependents: dict[str, set[str]] = {}
         self._owners: dict[str, tuple[str, ...]] = {}
@@ -44,7 +43,6 @@ class GarbageCollector:
         """Stop."""
         self._unsubscribe()
         self._work.close()
-        self._namespaces.close()
 
     def _on_event(self, event: eventlog.Event) -> None:
         if event.type == eventlog.DELETED:
@@ -84,8 +82,6 @@ class GarbageCollector:
             self._work.add(dependent, delay=DELAY)
         for owner in owners:
             self._work.add(owner, delay=DELAY)
-        if obj["kind"] == "Namespace":
-            self._namespaces.add(obj["metadata"]["name"], delay=DELAY)
 
     def _look(self, uid: str) -> None:
         obj = self._find(uid)
@@ -135,9 +131,3 @@ class GarbageCollector:
             ]
 
         self._store.update(*self._where[uid], cut)
-
-    def _empty_namespace(self, namespace: str) -> None:
-        for uid, (resource, where, _) in list(self._where.items()):
-            obj = self._find(uid)
-            if resource.namespaced and where == namespace and obj is not None and not pods.deleting(obj):
-                self._delete(uid)

@@ -1,53 +1,55 @@
 """The kubelets of all nodes: pods start, run, end and leave as their `sim/*` annotations say.
 
 `sim/start-after` (bound to Running and Ready), `sim/run-for` (to Succeeded), `sim/fail-after` with
-`sim/exit-code` (to Failed) and `sim/terminate-after` (deletion to gone) are durations; absent ones are zero, or
-never for the middle two. Pods of a node that is down stand still: they neither start, end nor leave, and go on
-where they were when the node comes back. A pod that does not fit what is left on its node is refused
+`sim/exit-code` (to Failed) and `sim/terminate-after` (deletion to gone) are durations; absent ones are zero,
+or never for the middle two. Pods of a node that is down stand still: they neither start, end nor leave, and
+go on where they were when the node comes back. A pod that does not fit what is left on its node is refused
 (`OutOf...`). Restart policies, probes and grace periods are not modelled.
 """
 
 from __future__ import annotations
 
 import asyncio
-import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from lstqueue.api import errors as api_errors
+from lstqueue.api import quantities
 from lstqueue.embedded import eventlog
 from lstqueue.embedded.controllers import nodes, pods, podstatus, work
 from lstqueue.embedded.store import Store
 from lstqueue.kube import port
 
 ORPHAN_AFTER = 60.0
-"""Seconds from the end of a Node object to the removal of its pods, as the pod collector needs."""
+"""Seconds from the end of a Node object to the removal of its pods, as the pod collector takes."""
 
+_NO_ANNOTATION = "UnreadableAnnotation"
 
-class _Stage(enum.Enum):
-    STARTING = "starting"
-    RUNNING = "running"
-    ENDED = "ended"
-    LEAVING = "leaving"
+_Step = Callable[[str, "_Pod", port.Object], None]
 
 
 @dataclass(slots=True)
 class _Pod:
-    """A bound pod. `due` is the loop's time of its next step; while it stands still, `left` seconds remain."""
+    """A bound pod and its next step: planned (`handle`, `due` in loop time), or `left` seconds away."""
 
     namespace: str
     name: str
     node: str
     requests: pods.Amounts
-    stage: _Stage = _Stage.STARTING
+    over: str = ""
+    charged: bool = False
+    running: bool = False
+    leaving: bool = False
+    step: _Step | None = None
+    handle: asyncio.Handle | None = None
     due: float = 0.0
-    left: float | None = None
-    step: asyncio.Handle | None = None
+    left: float = 0.0
 
 
 @dataclass(slots=True)
 class _Node:
-    """A node as its kubelet sees it. `used` counts the pods it runs."""
+    """A node, None for one that does not exist, and what its pods that have not ended use."""
 
     object: port.Object | None = None
     used: pods.Amounts = field(default_factory=dict)
@@ -56,6 +58,15 @@ class _Node:
     @property
     def frozen(self) -> bool:
         return self.object is None or nodes.down(self.object)
+
+    def charge(self, pod: _Pod, times: int) -> None:
+        for name, amount in pod.requests.items():
+            self.used[name] = self.used.get(name, 0) + times * amount
+
+    def exceeded(self, pod: _Pod) -> str:
+        """Return the first of the pod's resources of which more is used than there is, or nothing."""
+        offered = pods.allocatable(self.object) if self.object is not None else self.used
+        return next((name for name in sorted(pod.requests) if self.used[name] > offered.get(name, 0)), "")
 
 
 class Kubelets:
@@ -75,6 +86,7 @@ class Kubelets:
         self._orphans: work.WorkQueue[str] = work.WorkQueue(self._remove_orphan, errors)
         self._nodes: dict[str, _Node] = {}
         self._pods: dict[str, _Pod] = {}
+        self._addresses = 0
         for node in store.list(port.NODES):
             self._learn_node(node["metadata"]["name"], node)
         for pod in store.list(port.PODS):
@@ -87,17 +99,17 @@ class Kubelets:
         for queue in (self._node_work, self._evictions, self._orphans):
             queue.close()
         for pod in self._pods.values():
-            self._cancel(pod)
+            _cancel(pod)
 
     def _on_event(self, event: eventlog.Event) -> None:
+        gone = event.type == eventlog.DELETED
         if event.resource == port.PODS:
-            if event.type == eventlog.DELETED:
+            if gone:
                 self._forget(event.object["metadata"]["uid"])
             else:
                 self._learn_pod(event.object)
         elif event.resource == port.NODES:
-            name = event.object["metadata"]["name"]
-            self._learn_node(name, None if event.type == eventlog.DELETED else event.object)
+            self._learn_node(event.object["metadata"]["name"], None if gone else event.object)
 
     # Nodes
 
@@ -110,41 +122,36 @@ class Kubelets:
         if here.object is not None:
             nodes.report(self._store, here.object)
         for uid in sorted(here.uids):
+            pod, current = self._pods[uid], self._find(uid)
             if here.frozen:
-                self._freeze(self._pods[uid])
+                self._freeze(pod)
             else:
-                self._thaw(uid, self._pods[uid])
-            self._mark_ready(uid, here)
-            self._plan_eviction(uid)
+                self._thaw(uid, pod)
+            if current is not None:
+                self._mark_ready(pod, current, ready=not here.frozen)
+                self._plan_eviction(uid, current, here)
 
     def _freeze(self, pod: _Pod) -> None:
-        if pod.step is not None:
-            self._cancel(pod)
+        if pod.handle is not None:
             pod.left = max(0.0, pod.due - self._loop.time())
+            _cancel(pod)
 
     def _thaw(self, uid: str, pod: _Pod) -> None:
-        if pod.left is not None:
-            left, pod.left = pod.left, None
-            self._after(uid, pod, left)
+        if pod.step is not None and pod.handle is None:
+            self._plan(uid, pod, pod.left, pod.step)
 
-    def _mark_ready(self, uid: str, here: _Node) -> None:
-        pod = self._pods[uid]
-        current = self._find(uid)
-        if current is None or pod.stage is not _Stage.RUNNING or pods.is_ready(current) is not here.frozen:
-            return
-        self._write(pod, podstatus.ready(current, self._store.now_ms(), ready=not here.frozen))
+    def _mark_ready(self, pod: _Pod, current: port.Object, *, ready: bool) -> None:
+        if pod.running and not pods.finished(current) and pods.is_ready(current) is not ready:
+            self._write(pod, podstatus.ready(current, self._store.now_ms(), ready=ready))
 
-    def _plan_eviction(self, uid: str) -> None:
-        pod, current = self._pods[uid], self._find(uid)
-        here = self._nodes[pod.node]
+    def _plan_eviction(self, uid: str, current: port.Object, here: _Node) -> None:
         if here.object is None:
             self._orphans.add(uid, delay=ORPHAN_AFTER)
             return
         self._orphans.discard(uid)
-        if current is None or pods.finished(current) or pods.deleting(current):
-            self._evictions.discard(uid)
-            return
-        limit = nodes.stays(current, here.object)
+        limit = None
+        if not pods.finished(current) and not pods.deleting(current):
+            limit = nodes.stays(current, here.object)
         if limit is None:
             self._evictions.discard(uid)
         else:
@@ -169,58 +176,162 @@ class Kubelets:
     # Pods
 
     def _learn_pod(self, current: port.Object) -> None:
-        name = pods.node_of(current)
-        if not name:
+        node = pods.node_of(current)
+        if not node:
             return
         meta = current["metadata"]
         uid = meta["uid"]
         pod = self._pods.get(uid)
         if pod is None:
             requests = pods.requests(current["spec"])
-            pod = self._pods[uid] = _Pod(meta["namespace"], meta["name"], name, requests)
+            pod = self._pods[uid] = _Pod(meta["namespace"], meta["name"], node, requests)
             self._accept(uid, pod, current)
         if pods.finished(current):
-            self._end(uid, pod)
-        if pods.deleting(current) and pod.stage is not _Stage.LEAVING:
-            self._leave(uid, pod, current)
+            self._end(pod)
+        if pods.deleting(current) and not pod.leaving:
+            pod.leaving = True
+            self._plan(uid, pod, _terminate_after(current), self._remove)
 
     def _accept(self, uid: str, pod: _Pod, current: port.Object) -> None:
         here = self._nodes.setdefault(pod.node, _Node())
         here.uids.add(uid)
         if pods.finished(current):
-            pod.stage = _Stage.ENDED
             return
-        _charge(here, pod, 1)
+        here.charge(pod, 1)
+        pod.charged = True
+        pod.over = here.exceeded(pod)
         if pods.phase(current) == "Running":
-            pod.stage = _Stage.RUNNING
-        # Never inside the event: whoever bound the pod comes first.
-        self._after(uid, pod, 0.0, self._admit if pod.stage is _Stage.STARTING else self._start_running)
+            self._run(uid, pod, current)
+        else:
+            self._plan(uid, pod, 0.0, self._admit)
         if here.frozen or (here.object or {}).get("spec", {}).get("taints"):
             self._node_work.add(pod.node)
 
-    def _end(self, uid: str, pod: _Pod) -> None:
-        if pod.stage in (_Stage.STARTING, _Stage.RUNNING):
-            self._cancel(pod)
-            pod.stage = _Stage.ENDED
-            self._uncharge(uid, pod)
+    def _end(self, pod: _Pod) -> None:
+        if not pod.leaving:
+            _cancel(pod)
+            pod.step = None
+        self._uncharge(pod)
 
-    def _leave(self, uid: str, pod: _Pod, current: port.Object) -> None:
-        self._cancel(pod)
-        self._uncharge(uid, pod, keep=True)
-        pod.stage = _Stage.LEAVING
-        try:
-            wait = pods.seconds(current, pods.TERMINATE_AFTER) or 0.0
-        except api_errors.BadValueError:
-            wait = 0.0
-        self._after(uid, pod, wait)
+    def _uncharge(self, pod: _Pod) -> None:
+        if pod.charged:
+            pod.charged = False
+            self._nodes[pod.node].charge(pod, -1)
 
     def _forget(self, uid: str) -> None:
         pod = self._pods.pop(uid, None)
-        if pod is None:
+        if pod is not None:
+            _cancel(pod)
+            self._uncharge(pod)
+            self._nodes[pod.node].uids.discard(uid)
+            self._evictions.discard(uid)
+            self._orphans.discard(uid)
+
+    # Steps of a pod, each in a callback of its own
+
+    def _admit(self, uid: str, pod: _Pod, current: port.Object) -> None:
+        try:
+            wait = pods.seconds(current, pods.START_AFTER) or 0.0
+            for name in (pods.RUN_FOR, pods.FAIL_AFTER, pods.TERMINATE_AFTER):
+                pods.seconds(current, name)
+        except api_errors.BadValueError as error:
+            self._refuse(pod, current, _NO_ANNOTATION, f"sim/* annotation: {error}")
             return
-        self._cancel(pod)
-        if pod.stage is not _Stage.ENDED:
-            _charge(self._nodes[pod.node], pod, -1)
-        self._nodes[pod.node].uids.discard(uid)
-        self._evictions.discard(uid)
-        self._orphans.discard(uid)
+        if pod.over:
+            self._refuse(pod, current, f"OutOf{pod.over}", self._excess(pod))
+            return
+        self._plan(uid, pod, wait, self._start)
+
+    def _excess(self, pod: _Pod) -> str:
+        here = self._nodes[pod.node]
+        offered = pods.allocatable(here.object).get(pod.over, 0) if here.object is not None else 0
+        wanted = pod.requests[pod.over]
+        requested, used, capacity = (
+            quantities.format(pod.over, amount) for amount in (wanted, here.used[pod.over] - wanted, offered)
+        )
+        return (
+            f"Pod was rejected: Node didn't have enough resource: {pod.over}, "
+            f"requested: {requested}, used: {used}, capacity: {capacity}"
+        )
+
+    def _refuse(self, pod: _Pod, current: port.Object, reason: str, message: str) -> None:
+        self._write(pod, podstatus.refused(current, self._store.now_ms(), reason=reason, message=message))
+
+    def _start(self, uid: str, pod: _Pod, current: port.Object) -> None:
+        self._addresses += 1
+        number = self._addresses
+        pod_ip = f"10.{64 + (number >> 16) % 128}.{number >> 8 & 255}.{number & 255}"
+        status = podstatus.running(current, self._store.now_ms(), pod_ip=pod_ip, host_ip="127.0.0.1")
+        self._write(pod, status)
+        self._run(uid, pod, current)
+
+    def _run(self, uid: str, pod: _Pod, current: port.Object) -> None:
+        pod.running = True
+        succeed, fail = pods.seconds(current, pods.RUN_FOR), pods.seconds(current, pods.FAIL_AFTER)
+        if fail is not None and (succeed is None or fail <= succeed):
+            self._plan(uid, pod, fail, self._fail)
+        elif succeed is not None:
+            self._plan(uid, pod, succeed, self._succeed)
+
+    def _succeed(self, _uid: str, pod: _Pod, current: port.Object) -> None:
+        self._write(pod, podstatus.ended(current, self._store.now_ms(), exit_code=0))
+
+    def _fail(self, _uid: str, pod: _Pod, current: port.Object) -> None:
+        text = pods.annotation(current, pods.EXIT_CODE) or ""
+        code = int(text) if text.isascii() and text.isdigit() and int(text) else 1
+        self._write(pod, podstatus.ended(current, self._store.now_ms(), exit_code=code))
+
+    def _remove(self, uid: str, pod: _Pod, _current: port.Object) -> None:
+        self._store.delete(port.PODS, pod.namespace, pod.name, uid=uid, grace_seconds=0)
+
+    def _plan(self, uid: str, pod: _Pod, delay: float, step: _Step) -> None:
+        _cancel(pod)
+        pod.step = step
+        if self._nodes[pod.node].frozen:
+            pod.left = delay
+            return
+        pod.due = self._loop.time() + delay
+        if delay > 0:
+            pod.handle = self._loop.call_at(pod.due, self._take_step, uid)
+        else:
+            # Never inside the event: whoever caused it comes first.
+            pod.handle = self._loop.call_soon(self._take_step, uid)
+
+    def _take_step(self, uid: str) -> None:
+        pod, current = self._pods[uid], self._find(uid)
+        pod.handle = None
+        step = pod.step
+        if current is None or step is None:
+            return
+        if self._nodes[pod.node].frozen:
+            pod.left = 0.0
+            return
+        pod.step = None
+        try:
+            step(uid, pod, current)
+        except Exception as error:
+            self._errors.append(error)
+            raise
+
+    def _find(self, uid: str) -> port.Object | None:
+        pod = self._pods.get(uid)
+        if pod is None:
+            return None
+        found = self._store.find(port.PODS, pod.namespace, pod.name)
+        return found if found is not None and found["metadata"]["uid"] == uid else None
+
+    def _write(self, pod: _Pod, status: dict[str, Any]) -> None:
+        self._store.patch(port.PODS, pod.namespace, pod.name, {"status": status}, subresource="status")
+
+
+def _cancel(pod: _Pod) -> None:
+    if pod.handle is not None:
+        pod.handle.cancel()
+        pod.handle = None
+
+
+def _terminate_after(current: port.Object) -> float:
+    try:
+        return pods.seconds(current, pods.TERMINATE_AFTER) or 0.0
+    except api_errors.BadValueError:
+        return 0.0  # such a pod was refused, and goes at once

@@ -1,4 +1,4 @@
-"""What nodes report and what follows from it: conditions, taints, and the eviction of pods that do not tolerate.
+"""What nodes report and what follows: conditions, taints, and how long pods tolerate them.
 
 Stands in for the kubelets' heartbeats, the node lifecycle controller and the taint controller. A node is up
 unless its annotation `sim/down` says otherwise: "unknown" for a node that no longer reports (Ready Unknown,

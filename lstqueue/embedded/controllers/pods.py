@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lstqueue.api import durations, quantities
+from lstqueue.api import durations, errors, quantities
 from lstqueue.embedded import metadata
 from lstqueue.kube import port
 
@@ -24,7 +24,8 @@ def requests(spec: Mapping[str, Any]) -> Amounts:
 
     Init containers run one after another before the others, except sidecars (restartPolicy Always), which
     stay; so the charge per resource is the larger of the long-running sum and of each init container with
-    the sidecars started before it, plus overhead, plus one pod slot.
+    the sidecars started before it, plus overhead, plus one pod slot. An amount that cannot be read counts as
+    more than any node has.
     """
     lasting: Amounts = {}
     peak: Amounts = {}
@@ -39,7 +40,7 @@ def requests(spec: Mapping[str, Any]) -> Amounts:
     for container in spec.get("containers") or ():
         _add(lasting, _of_container(container))
     _raise(lasting, peak)
-    _add(lasting, _parsed(spec.get("overhead") or {}))
+    _add(lasting, _parsed(spec.get("overhead") or {}, quantities.LARGEST))
     lasting["pods"] = 1
     return {name: amount for name, amount in lasting.items() if amount}
 
@@ -47,11 +48,19 @@ def requests(spec: Mapping[str, Any]) -> Amounts:
 def _of_container(container: Mapping[str, Any]) -> Amounts:
     resources = container.get("resources") or {}
     # An absent request is its limit: the API server stores it so, a template need not.
-    return _parsed({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+    return _parsed(
+        {**(resources.get("limits") or {}), **(resources.get("requests") or {})}, quantities.LARGEST
+    )
 
 
-def _parsed(amounts: Mapping[str, Any]) -> Amounts:
-    return {name: quantities.parse(name, value) for name, value in amounts.items()}
+def _parsed(amounts: Mapping[str, Any], unreadable: int) -> Amounts:
+    parsed: Amounts = {}
+    for name, value in amounts.items():
+        try:
+            parsed[name] = quantities.parse(name, value)
+        except errors.BadValueError:
+            parsed[name] = unreadable
+    return parsed
 
 
 def _add(total: Amounts, more: Amounts) -> None:
@@ -66,8 +75,8 @@ def _raise(total: Amounts, floor: Amounts) -> None:
 
 
 def allocatable(node: port.Object) -> Amounts:
-    """Return what a node offers; what it cannot state as a quantity is an error of whoever made the node."""
-    return _parsed(node.get("status", {}).get("allocatable") or {})
+    """Return what a node offers; an amount that cannot be read counts as none."""
+    return _parsed(node.get("status", {}).get("allocatable") or {}, 0)
 
 
 def phase(pod: port.Object) -> str:

@@ -1,0 +1,115 @@
+"""The auditor's sums: what is used and reserved on each node and of each quota, and who took too much.
+
+An account that is exceeded is a violation only if a write of lstqueue made it so. Others may take a node
+between a decision and its write, or shrink a node or a quota under what is there already; that is recorded
+apart. What others did counts as known to the operator after `STALE_MS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lstqueue.api import quantities
+from lstqueue.embedded.controllers import pods
+
+STALE_MS = 2_000
+"""How long the operator may not have seen a write of somebody else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """An account with more taken than it has; `ours` tells whose write made it so."""
+
+    account: str
+    resource: str
+    taken: int
+    limit: int
+    reserved: int
+    ours: bool
+
+    def __str__(self) -> str:
+        taken, limit, reserved = (
+            quantities.format(self.resource, amount) for amount in (self.taken, self.limit, self.reserved)
+        )
+        return f"{self.account}: {taken} {self.resource} of {limit} taken ({reserved} of it reserved)"
+
+
+@dataclass(slots=True)
+class Account:
+    """Amounts by resource: `limit` (None: not limited now), `used` by pods, `reserved` by admissions."""
+
+    name: str
+    limit: Mapping[str, int] | None = None
+    used: pods.Amounts = field(default_factory=dict)
+    reserved: pods.Amounts = field(default_factory=dict)
+    excess: pods.Amounts = field(default_factory=dict)
+    disturbed_at: int = -STALE_MS
+
+    def use(self, requests: Mapping[str, int], times: int) -> None:
+        """Add (1) or take back (-1) what a bound pod uses."""
+        used = self.used
+        for name, amount in requests.items():
+            used[name] = used.get(name, 0) + times * amount
+
+    def reserve(self, requests: Mapping[str, int], times: int) -> None:
+        """Add (1) or take back (-1) what an admission reserves."""
+        reserved = self.reserved
+        for name, amount in requests.items():
+            reserved[name] = reserved.get(name, 0) + times * amount
+
+    def check(self, now: int, *, ours: bool, everything: bool) -> Iterable[Excess]:
+        """Return what is exceeded by more than at the last check.
+
+        Args:
+            now: in ms.
+            ours: whether the write just made is of lstqueue.
+            everything: a resource that `limit` does not name is not there at all, rather than free.
+        """
+        if self.limit is None:
+            return ()
+        found: list[Excess] = []
+        for name in self.used.keys() | self.reserved.keys() if everything else self.limit:
+            reserved = self.reserved.get(name, 0)
+            taken = self.used.get(name, 0) + reserved
+            over = taken - self.limit.get(name, 0)
+            if over > max(0, self.excess.get(name, 0)):
+                blamed = ours and now - self.disturbed_at >= STALE_MS
+                found.append(Excess(self.name, name, taken, self.limit.get(name, 0), reserved, blamed))
+            self.excess[name] = over
+        return found
+
+
+class Accounts:
+    """All nodes and all quotas."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Account] = {}
+        self.quotas: dict[tuple[str, str], Account] = {}
+        self._touched: dict[int, tuple[Account, bool]] = {}
+
+    def node(self, name: str) -> Account:
+        """Return the account of a node, to be checked."""
+        account = self.nodes.get(name)
+        if account is None:
+            account = self.nodes[name] = Account(f"node {name}")
+        self._touched[id(account)] = (account, True)
+        return account
+
+    def quota(self, queue: str, pool: str) -> Account:
+        """Return the account of a pool of a queue, to be checked."""
+        account = self.quotas.get((queue, pool))
+        if account is None:
+            account = self.quotas[queue, pool] = Account(f"queue {queue}, pool {pool}")
+        self._touched[id(account)] = (account, False)
+        return account
+
+    def check(self, now: int, *, ours: bool) -> tuple[int, list[tuple[bool, Excess]]]:
+        """Check what was touched since the last call; returns how many accounts, and (is a node, excess)."""
+        touched, self._touched = self._touched, {}
+        found = [
+            (is_node, excess)
+            for account, is_node in touched.values()
+            for excess in account.check(now, ours=ours, everything=is_node)
+        ]
+        return len(touched), found

@@ -1,0 +1,256 @@
+"""What the auditor takes from raw objects: nodes, queues, gangs and pods, as the API shows them.
+
+Read from JSON with the words of the API and nothing of the operator, so that an error in how the operator
+reads objects cannot hide from the audit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lstqueue.api import durations, names, quantities
+from lstqueue.embedded.controllers import jobpods, pods
+from lstqueue.kube import port
+
+BIND_TIMEOUT = "2m"
+READY_TIMEOUT = "30m"
+
+OWNING = frozenset({"Admitted", "Running"})
+"""Phases that own capacity. Suspending does too while the gang is to be started again under the same hold."""
+RESTARTING = frozenset({"GangFailed", "GangDisrupted"})
+FINAL = frozenset({"Succeeded", "Failed", "Rejected"})
+
+Place = tuple[str, str]
+"""(node, pool)."""
+
+
+@dataclass(slots=True)
+class Pod:
+    """A pod; `gang` is empty for those that are not ours, `rank` -1 where it cannot be told."""
+
+    uid: str
+    namespace: str
+    name: str
+    requests: pods.Amounts
+    gang: str
+    group: str
+    index: int
+    restart: int
+    rank: int = -1
+    attempt: int = -1
+    node: str = ""
+    gated: bool = False
+    deleting: bool = False
+    phase: str = "Pending"
+    charge: tuple[str, str] | None = None
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has ended."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is bound and has not ended: it uses what it asks for."""
+        return bool(self.node) and not self.finished
+
+    def learn(self, raw: port.Object) -> None:
+        """Take over what can change."""
+        labels = raw["metadata"].get("labels") or {}
+        self.attempt = _number(labels.get(names.LABEL_ATTEMPT))
+        self.node = pods.node_of(raw)
+        self.gated = any(gate["name"] == names.GATE for gate in raw["spec"].get("schedulingGates") or ())
+        self.deleting = pods.deleting(raw)
+        self.phase = pods.phase(raw)
+
+
+def pod(raw: port.Object) -> Pod:
+    """Read a pod for the first time."""
+    meta = raw["metadata"]
+    labels = meta.get("labels") or {}
+    index = jobpods.index_of(raw)
+    found = Pod(
+        uid=meta["uid"],
+        namespace=meta["namespace"],
+        name=meta["name"],
+        requests=pods.requests(raw["spec"]),
+        gang=labels.get(names.LABEL_JOB, ""),
+        group=labels.get(names.LABEL_GROUP, ""),
+        index=-1 if index is None else index,
+        restart=_number(labels.get(names.LABEL_RESTART)),
+    )
+    found.learn(raw)
+    return found
+
+
+def stamped_rank(raw: port.Object) -> str:
+    """Return the rank that the operator wrote on a pod."""
+    return str((raw["metadata"].get("annotations") or {}).get(names.ANNOTATION_RANK, ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a DeadlineJob's status says of its admission."""
+
+    phase: str = ""
+    reason: str = ""
+    attempt: int = 0
+    restarts: int = 0
+    queue: str = ""
+    placement: Mapping[int, Place] | None = None
+
+    @property
+    def owns(self) -> bool:
+        """Whether its admission reserves capacity."""
+        if self.placement is None:
+            return False
+        return self.phase in OWNING or (self.phase == "Suspending" and self.reason in RESTARTING)
+
+
+def standing(raw: port.Object) -> Standing:
+    """Read the status of a DeadlineJob."""
+    status = raw.get("status") or {}
+    admission = status.get("admission")
+    return Standing(
+        phase=status.get("phase") or "",
+        reason=(status.get("suspension") or {}).get("reason") or "",
+        attempt=status.get("attempt") or 0,
+        restarts=status.get("restarts") or 0,
+        queue="" if admission is None else admission.get("queue") or "",
+        placement=None if admission is None else _placement(admission),
+    )
+
+
+@dataclass(slots=True)
+class Gang:
+    """A DeadlineJob: its members by global rank, its status, and what the audit keeps about it.
+
+    `admissions` holds (queue, placement) of each attempt, `done` the (restart, rank) pairs that have
+    succeeded, `released` the (attempt, restart) pairs of which a pod was ungated, `held` where the capacity of
+    a rank is reserved now and for which queue, `covered` the ranks that are bound or have succeeded, `staying`
+    the pods that use capacity and are not asked to leave. Times are in ms.
+    """
+
+    uid: str
+    key: str
+    members: tuple[tuple[str, pods.Amounts], ...]
+    offsets: Mapping[str, int]
+    now: Standing = Standing()
+    admissions: dict[int, tuple[str, Mapping[int, Place]]] = field(default_factory=dict)
+    pods: dict[int, dict[str, Pod]] = field(default_factory=dict)
+    done: set[tuple[int, int]] = field(default_factory=set)
+    released: set[tuple[int, int]] = field(default_factory=set)
+    held: dict[int, tuple[str, str, str]] = field(default_factory=dict)
+    covered: set[int] = field(default_factory=set)
+    staying: set[str] = field(default_factory=set)
+    admitted_at: int = 0
+    ungated_at: int | None = None
+    since: dict[str, int] = field(default_factory=dict)
+    reported: set[str] = field(default_factory=set)
+
+    @property
+    def size(self) -> int:
+        """Number of members."""
+        return len(self.members)
+
+    def present(self) -> Iterator[Pod]:
+        """Yield its pods."""
+        for by_uid in self.pods.values():
+            yield from by_uid.values()
+
+    def covers(self, rank: int) -> bool:
+        """Whether a rank of the present run is bound or has succeeded."""
+        attempt, restarts = self.now.attempt, self.now.restarts
+        if (restarts, rank) in self.done:
+            return True
+        return any(
+            pod.holds and pod.restart == restarts and pod.attempt == attempt
+            for pod in self.pods.get(rank, {}).values()
+        )
+
+    def rank_of(self, pod: Pod) -> int:
+        """Return the global rank of a pod by its group and index, -1 when it has none here."""
+        offset = self.offsets.get(pod.group)
+        if offset is None or pod.index < 0:
+            return -1
+        rank = offset + pod.index
+        return rank if rank < self.size and self.members[rank][0] == pod.group else -1
+
+
+def gang(raw: port.Object) -> Gang:
+    """Read a DeadlineJob for the first time; its groups never change."""
+    meta, spec = raw["metadata"], raw["spec"]
+    members: list[tuple[str, pods.Amounts]] = []
+    offsets: dict[str, int] = {}
+    for group in spec.get("groups") or ():
+        offsets[group["name"]] = len(members)
+        requests = pods.requests((group.get("template") or {}).get("spec") or {})
+        members += [(group["name"], requests)] * group.get("replicas", 1)
+    return Gang(
+        uid=meta["uid"],
+        key=f"{meta['namespace']}/{meta['name']}",
+        members=tuple(members),
+        offsets=offsets,
+    )
+
+
+def _placement(admission: Mapping[str, Any]) -> dict[int, Place]:
+    places: dict[int, Place] = {}
+    for group in admission.get("groups") or ():
+        for item in group.get("nodes") or ():
+            for rank in _ranks(item["ranks"]):
+                places[rank] = (item["node"], group.get("pool", ""))
+    return places
+
+
+def ranks_listed(raw: port.Object) -> list[int]:
+    """Return every rank that the admission names, as often as it names it."""
+    admission = (raw.get("status") or {}).get("admission") or {}
+    return [
+        rank
+        for group in admission.get("groups") or ()
+        for item in group.get("nodes") or ()
+        for rank in _ranks(item["ranks"])
+    ]
+
+
+def _ranks(text: str) -> Iterator[int]:
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+@dataclass(slots=True)
+class Queue:
+    """A GPUQueue: its timeouts in ms and its quotas by pool."""
+
+    bind_timeout: int
+    ready_timeout: int
+    nominal: Mapping[str, pods.Amounts]
+
+
+def queue(raw: port.Object) -> Queue:
+    """Read a GPUQueue."""
+    spec = raw["spec"]
+    return Queue(
+        bind_timeout=durations.parse(spec.get("bindTimeout") or BIND_TIMEOUT),
+        ready_timeout=durations.parse(spec.get("gangReadyTimeout") or READY_TIMEOUT),
+        nominal={
+            pool["name"]: {
+                item["name"]: quantities.parse(item["name"], item["nominal"])
+                for item in pool.get("resources") or ()
+            }
+            for pool in spec.get("pools") or ()
+        },
+    )
+
+
+def _number(text: object) -> int:
+    return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() else -1

@@ -1,0 +1,150 @@
+"""Why a job waits, in one sentence with the numbers in it, then what to do."""
+
+from __future__ import annotations
+
+from lstqueue.engine import gangs, model, room, words
+from lstqueue.engine.kept import Kept
+
+
+def message(kept: Kept, job: model.Job, code: model.Code | None) -> str:
+    """The sentence for a code; empty for a job that does not wait."""
+    if code is None:
+        return ""
+    return _SENTENCES[code](kept, job)
+
+
+def short_member(free: room.Room, gang: gangs.Gang) -> gangs.Member:
+    """The group to speak of: the first that does not fit by itself, else the one with the largest pods."""
+    for member in gang.members:
+        if fitting(free, member) < member.count:
+            return member
+    return gang.members[0]
+
+
+def fitting(free: room.Room, member: gangs.Member) -> int:
+    """How many of a group's pods fit on the nodes of the pool where most do, quota left aside."""
+    return max((int(free.ledger.total[option.row]) for option in member.options), default=0)
+
+
+def matching(free: room.Room, member: gangs.Member) -> int:
+    """How many nodes a group may use, readiness and cordons left aside."""
+    rows = free.ledger.rows.rows
+    return max((int(rows[option.row].lasting.sum()) for option in member.options), default=0)
+
+
+def tightest_quota(free: room.Room, gang: gangs.Gang, *, unused: bool) -> tuple[str, str, int, int, int]:
+    """The quota that lacks most of what the gang asks of it, over the pools each group could use.
+
+    Returns:
+        (pool, resource, needed, free, nominal) in the resource's units; `unused` takes free as nominal.
+    """
+    names = {slot: (pool, resource) for (_, pool, resource), slot in free.quota.slots.items()}
+    needs: dict[int, int] = {}
+    for member in gang.members:
+        for slot, amount in member.options[0].charges:
+            needs[slot] = needs.get(slot, 0) + amount
+    worst = ("", "", 0, 0, 0)
+    lacking = 0.0
+    for slot, needed in sorted(needs.items()):
+        nominal = free.quota.nominal[slot]
+        left = nominal if unused else max(free.quota.free[slot], 0)
+        if not worst[1] or (needed - left) / needed > lacking:
+            lacking = (needed - left) / needed
+            worst = (*names[slot], needed, left, nominal)
+    return worst
+
+
+def _held_back(kept: Kept, job: model.Job) -> str:
+    return job.held_back or "It is held back."
+
+
+def _queue_not_found(kept: Kept, job: model.Job) -> str:
+    return f'There is no queue "{job.queue}"; create that GPUQueue or name one that exists in spec.queue.'
+
+
+def _importance(kept: Kept, job: model.Job) -> str:
+    most = kept.queues[job.queue].max_importance
+    return f'Importance {job.importance} is above the {most} that queue "{job.queue}" allows; lower it.'
+
+
+def _unlisted(kept: Kept, job: model.Job) -> str:
+    group = job.groups[kept.gangs[job.uid].unlisted or 0]
+    asked = " and ".join(name for name, amount in group.shape.requests if amount > 0 and "/" in name)
+    return (
+        f'Group "{group.name}" asks for {asked or "a pool"}, and no pool of queue "{job.queue}" lists that;'
+        " add it to a pool or use another queue."
+    )
+
+
+def _quota_too_small(kept: Kept, job: model.Job) -> str:
+    pool, resource, needed, _, nominal = tightest_quota(kept.free, kept.gangs[job.uid], unused=True)
+    return (
+        f"It asks for {words.amount(resource, needed)}, more than the {words.quantity(resource, nominal)} of"
+        f' pool "{pool}" in queue "{job.queue}"; ask for less or raise the nominal quota.'
+    )
+
+
+def _no_matching_nodes(kept: Kept, job: model.Job) -> str:
+    empty = kept.possible.empty()
+    member = short_member(empty, kept.gangs[job.uid])
+    group = job.groups[member.group]
+    nodes, fits = matching(empty, member), fitting(empty, member)
+    if nodes == 0:
+        return (
+            f'No node matches group "{group.name}" (pool labels, node selector, affinity, taints);'
+            " correct them or add such nodes."
+        )
+    if fits >= group.count:
+        return (
+            f"No placement of all its groups together was found on {words.count(nodes, 'matching node')},"
+            " even when empty; ask for less or add nodes."
+        )
+    return (
+        f'Group "{group.name}" is {words.pods(group)}, and {words.count(nodes, "matching node")} could hold'
+        f" {fits} of them even when empty; ask for less or add nodes."
+    )
+
+
+def _quota_exceeded(kept: Kept, job: model.Job) -> str:
+    pool, resource, needed, left, nominal = tightest_quota(kept.free, kept.gangs[job.uid], unused=False)
+    return (
+        f"It needs {words.amount(resource, needed)}, and {words.quantity(resource, left)} of the"
+        f' {words.quantity(resource, nominal)} of pool "{pool}" in queue "{job.queue}" are free;'
+        " it starts when others leave."
+    )
+
+
+def _no_room(kept: Kept, job: model.Job) -> str:
+    member = short_member(kept.free, kept.gangs[job.uid])
+    group = job.groups[member.group]
+    fits = min(fitting(kept.free, member), group.count)
+    avoided = f" (avoiding {words.count(len(job.avoid), 'node')} that failed it)" if job.avoid else ""
+    if fits == group.count:
+        return f"Its groups fit one by one but not together{avoided}; it starts when others leave."
+    return (
+        f'Group "{group.name}" is {words.pods(group)}, and {fits} of them fit now on'
+        f" {words.count(matching(kept.free, member), 'matching node')}{avoided}; it starts when others leave."
+    )
+
+
+def _backing_off(kept: Kept, job: model.Job) -> str:
+    return f"It is tried again in {words.duration(job.not_before - kept.now)}, after a failed start."
+
+
+def _head_of_line(kept: Kept, job: model.Job) -> str:
+    head = kept.standings[kept.fitted.heads[job.queue]].job
+    return f'Queue "{job.queue}" is strictly first in, first out, and {words.job(head)} at its head waits.'
+
+
+_SENTENCES = {
+    model.Code.HELD_BACK: _held_back,
+    model.Code.QUEUE_NOT_FOUND: _queue_not_found,
+    model.Code.IMPORTANCE_TOO_HIGH: _importance,
+    model.Code.RESOURCE_NOT_IN_QUEUE: _unlisted,
+    model.Code.QUOTA_TOO_SMALL: _quota_too_small,
+    model.Code.NO_MATCHING_NODES: _no_matching_nodes,
+    model.Code.QUOTA_EXCEEDED: _quota_exceeded,
+    model.Code.NO_ROOM: _no_room,
+    model.Code.BACKING_OFF: _backing_off,
+    model.Code.HEAD_OF_LINE: _head_of_line,
+}
