@@ -72,7 +72,9 @@ def operator(*, writes_per_second: float, **options: Any) -> None:
 
 
 @main.command()
-@click.option("--jobs", type=click.IntRange(1, 240), default=240, show_default=True, help="Jobs of the trace.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 240), default=240, show_default=True, help="Jobs of the trace."
+)
 @click.option("--nodes", type=click.IntRange(1, 512), default=16, show_default=True, help="Nodes of 8 GPUs.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the deadlines.")
 @click.option(

@@ -15,17 +15,20 @@ def text() -> str:
 def write(directory: pathlib.Path) -> list[pathlib.Path]:
     """Write every manifest that differs and return the files written."""
     directory.mkdir(parents=True, exist_ok=True)
-    files = stale(directory)
-    for path in files:
-        path.write_text(crd.files()[path.name], encoding="utf-8")
-    return files
+    wanted = _differing(directory)
+    for path, content in wanted.items():
+        path.write_text(content, encoding="utf-8")
+    return list(wanted)
 
 
 def stale(directory: pathlib.Path) -> list[pathlib.Path]:
     """Return the files that are missing or differ from what the models say."""
-    return [
-        directory / name for name, content in crd.files().items() if _content(directory / name) != content
-    ]
+    return list(_differing(directory))
+
+
+def _differing(directory: pathlib.Path) -> dict[pathlib.Path, str]:
+    wanted = {directory / name: content for name, content in crd.files().items()}
+    return {path: content for path, content in wanted.items() if _content(path) != content}
 
 
 def _content(path: pathlib.Path) -> str | None:

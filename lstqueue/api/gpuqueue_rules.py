@@ -53,7 +53,8 @@ def _existing_has_no_value(new: Any, _old: Any) -> bool:
 @RULES.rule(
     "spec.pools[name].resources[name].nominal",
     # A suffix alone is a quantity of zero to the API server, and surely a slip of whoever wrote it.
-    cel=f"""type(self) == int ? self >= 0 && self <= {quantities.LARGEST} : (self.matches('[0-9]') && isQuantity(self)
+    cel=f"""type(self) == int ? self >= 0 && self <= {quantities.LARGEST}
+        : (self.matches('[0-9]') && isQuantity(self)
         && quantity(self).compareTo(quantity('0')) >= 0 && quantity(self).compareTo(quantity('1E')) <= 0)""",
     problem="this is not a quantity from 0 to 1E",
     remedy='write one such as 64, "500m" or "2Ti"',

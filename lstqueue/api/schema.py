@@ -87,6 +87,8 @@ def _default(value: Any, schema: Schema | None) -> None:
 
 
 def _prune(value: Any, schema: Schema, path: str, gone: list[str]) -> None:
+    if schema.get(_KEEP) and "properties" not in schema:
+        return
     if isinstance(value, list):
         for index, item in enumerate(value):
             _prune(item, schema.get("items", {}), f"{path}[{index}]", gone)

@@ -108,7 +108,9 @@ def _string(schema: Schema, value: str, field: str) -> Iterator[Finding]:
     elif "pattern" in schema and not field_rules.matches(schema["pattern"], value):
         yield _invalid(field, value, f"should match '{schema['pattern']}'")
     if schema.get("format") == "date-time" and not is_date_time(value):
-        message = f"Invalid value: {_shown(value)}: {field} in body must be of type date-time: {_shown(value)}"
+        message = (
+            f"Invalid value: {_shown(value)}: {field} in body must be of type date-time: {_shown(value)}"
+        )
         yield Finding(field, message, blocks=True)
 
 
@@ -141,7 +143,9 @@ def _duplicates(keys: Sequence[str], value: list[Any], field: str) -> Iterator[F
     for index, item in enumerate(value):
         if not isinstance(item, dict):
             continue
-        key = json.dumps({name: item[name] for name in keys if name in item}, sort_keys=True, separators=(",", ":"))
+        key = json.dumps(
+            {name: item[name] for name in keys if name in item}, sort_keys=True, separators=(",", ":")
+        )
         seen[key] = seen.get(key, 0) + 1
         if seen[key] == 2:
             yield Finding(f"{field}[{index}]", f"Duplicate value: {key}")

@@ -142,9 +142,7 @@ class Audit:
             self._down.add(name)
         account = self._accounts.node(name)
         limit = None if raw is None else pods.allocatable(raw)
-        if limit != account.limit:
-            account.limit = limit
-            account.disturbed_at = self._store.now_ms()
+        account.set_limit(limit, self._store.now_ms())
 
     def _is_up(self, node: str) -> bool:
         return node not in self._down and node in self._accounts.nodes
@@ -158,10 +156,7 @@ class Audit:
         nominal: Mapping[str, pods.Amounts] = queue.nominal if queue is not None else {}
         pools = {pool for owner, pool in self._accounts.quotas if owner == name} | nominal.keys()
         for pool in sorted(pools):
-            account = self._accounts.quota(name, pool)
-            if account.limit != nominal.get(pool):
-                account.limit = nominal.get(pool)
-                account.disturbed_at = self._store.now_ms()
+            self._accounts.quota(name, pool).set_limit(nominal.get(pool), self._store.now_ms())
 
     # Pods
 

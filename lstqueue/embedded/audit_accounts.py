@@ -46,6 +46,14 @@ class Account:
     excess: pods.Amounts = field(default_factory=dict)
     disturbed_at: int = -STALE_MS
 
+    def set_limit(self, limit: Mapping[str, int] | None, now: int) -> None:
+        """Take a new limit, None for none; lowering it (at `now`, ms) is a disturbance."""
+        if limit is not None and any(
+            limit.get(name, 0) < amount for name, amount in (self.limit or {}).items()
+        ):
+            self.disturbed_at = now
+        self.limit = limit
+
     def use(self, requests: Mapping[str, int], times: int) -> None:
         """Add (1) or take back (-1) what a bound pod uses."""
         used = self.used

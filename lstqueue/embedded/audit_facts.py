@@ -133,9 +133,9 @@ class Gang:
     """A DeadlineJob: its members by global rank, its status, and what the audit keeps about it.
 
     `admissions` holds (queue, placement) of each attempt, `done` the (restart, rank) pairs that have
-    succeeded, `released` the (attempt, restart) pairs of which a pod was ungated, `held` where the capacity of
-    a rank is reserved now and for which queue, `covered` the ranks that are bound or have succeeded, `staying`
-    the pods that use capacity and are not asked to leave. Times are in ms.
+    succeeded, `released` the (attempt, restart) pairs of which a pod was ungated, `held` the (node, pool,
+    queue) where the capacity of a rank is reserved now, `covered` the ranks that are bound or have succeeded,
+    `staying` the pods that use capacity and are not asked to leave. Times are in ms.
     """
 
     uid: str

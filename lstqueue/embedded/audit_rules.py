@@ -1,4 +1,4 @@
-"""The auditor's rules about one gang, as pure functions over its facts: each returns what is wrong in words."""
+"""The auditor's rules about one gang, as pure functions over its facts: each says what is wrong in words."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _NAMES = {
 }
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _GENERATED_BASE = 58
-_IMMUTABLE = ("name", "namespace", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_IMMUTABLE = ("name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 def timestamp(ms: int) -> str:
@@ -165,21 +165,17 @@ def carry_over(meta: dict[str, Any], old: dict[str, Any], resource: port.Resourc
         resource: the kind, for the wording of a refusal.
 
     Raises:
-        port.ConflictError: the uid or the resourceVersion of the body is not that of the stored object.
+        port.ConflictError: the resourceVersion of the body is not that of the stored object.
     """
-    name = old["name"]
-    if meta.get("uid") not in (None, "", old["uid"]):
-        why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {old['uid']}"
-        raise failures.conflict(resource, name, why)
     if meta.get("resourceVersion") not in (None, "", old["resourceVersion"]):
-        raise failures.conflict(resource, name)
+        raise failures.conflict(resource, old["name"])
     found = []
     for key in _IMMUTABLE:
         if meta.get(key) in (None, "") or (key.startswith("deletion") and key in old):
             _put(meta, key, old.get(key))
         elif meta[key] != old.get(key):
             found.append(failures.bad(f"metadata.{key}", meta[key], "field is immutable"))
-    for key in ("uid", "generation", "resourceVersion", "generateName"):
+    for key in ("creationTimestamp", "generation", "resourceVersion", "generateName"):
         _put(meta, key, old.get(key))
     if "deletionTimestamp" in old:
         added = set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ())

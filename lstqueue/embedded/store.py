@@ -194,6 +194,7 @@ class Store:
         if kind.upsert and not subresource and self.find(resource, namespace, name) is None:
             return self.create(resource, namespace, body, dry_run=dry_run)
         old = self.get(resource, namespace, name)
+        bodies.check_preconditions(resource, old, uid=new["metadata"].get("uid") or "")
         if not kind.unconditional and not new["metadata"].get("resourceVersion"):
             needed = failures.bad("metadata.resourceVersion", "", "must be specified for an update")
             raise failures.invalid(resource, name, [needed])

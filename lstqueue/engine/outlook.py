@@ -130,7 +130,7 @@ def _ghosts(
             continue
         key = (id(turn.gang), job.importance)
         if key not in index_of:
-            bound = (-job.importance, model.Band.DEADLINE)
+            bound = (-job.importance, int(model.Band.DEADLINE))
             behind = bisect.bisect_right(turns, bound, key=_segment)
             index_of[key] = len(ghosts)
             ghosts.append(forecast.Ghost(turn.gang, behind))

@@ -20,7 +20,11 @@ def requests(spec: Spec) -> model.Resources:
     """Return the effective requests of a pod, one pod slot included.
 
     The rule is the scheduler's: the sum over containers, restartable init containers added from their place
-    on, the largest plain init container if that is more, plus the overhead.
+    on, the largest plain init container if that is more; what the pod as a whole asks for instead of that;
+    plus the overhead.
+
+    Raises:
+        BadValueError: an amount that cannot be reckoned with; an API server may well store it (2E of memory).
     """
     running = _total(spec.get("containers") or [])
     sidecars: dict[str, int] = {}
@@ -36,9 +40,8 @@ def requests(spec: Spec) -> model.Resources:
             _raise(peak, start)
     _add(running, sidecars)
     _raise(running, peak)
+    running.update(_amounts((spec.get("resources") or {}).get("requests") or {}))
     _add(running, _amounts(spec.get("overhead") or {}))
-    pod_level = (spec.get("resources") or {}).get("requests") or {}
-    running.update(_amounts(pod_level))
     running[model.PODS] = 1
     return model.resources(running)
 
@@ -70,6 +73,9 @@ def tolerations(raw: Iterable[Mapping[str, Any]]) -> tuple[model.Toleration, ...
 def unsupported(spec: Spec) -> str | None:
     """Name the first constraint that the placement does not model, as a field path, or return None."""
     affinity = spec.get("affinity") or {}
+    if not all(term.get("matchExpressions") or term.get("matchFields") for term in _raw_terms(spec)):
+        # A term without expressions matches no node, and the API server refuses to have a pin added to it.
+        return "spec.affinity.nodeAffinity"
     if (affinity.get("podAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
         return "spec.affinity.podAffinity"
     if (affinity.get("podAntiAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
@@ -95,17 +101,19 @@ def _ports(spec: Spec) -> Iterable[Mapping[str, Any]]:
 
 
 def _required_terms(spec: Spec) -> tuple[tuple[model.Requirement, ...], ...]:
+    return tuple(_term(term) for term in _raw_terms(spec))
+
+
+def _raw_terms(spec: Spec) -> list[Mapping[str, Any]]:
     node_affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    return tuple(_term(term) for term in required.get("nodeSelectorTerms") or [])
+    return required.get("nodeSelectorTerms") or []
 
 
 def _term(term: Mapping[str, Any]) -> tuple[model.Requirement, ...]:
+    """Read a term; one without expressions stays empty, which matches no node."""
     found = [_requirement(item, field=False) for item in term.get("matchExpressions") or []]
     found += [_requirement(item, field=True) for item in term.get("matchFields") or []]
-    if not found:
-        # The API says that a null or empty term matches no object.
-        return (model.Requirement("metadata.name", "In", (), field=True),)
     return tuple(found)
 
 

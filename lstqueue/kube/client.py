@@ -85,7 +85,7 @@ class KubeClient:
         return str(self._api.configuration.host).rstrip("/")
 
     async def credentials(self) -> login.Credentials:
-        """Return who we are, for another client of the same process."""
+        """Return who we are as of now, for another client of the same process."""
         return await login.credentials(self._api.configuration)
 
     async def get(self, resource: port.Resource, namespace: str | None, name: str) -> port.Object:

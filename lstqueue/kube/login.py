@@ -43,37 +43,25 @@ class Credentials:
 
     Attributes:
         server: URL.
-        token: bearer token, as fresh as the library keeps it.
+        scheme: of the Authorization header, `Bearer` or `Basic`.
+        token: what follows the scheme, as fresh as the library keeps it.
         ca_path: PEM file of the authority.
         ca_data: the same as PEM text.
         certificate_path: PEM file of a client certificate.
         private_key_path: PEM file of its key.
         insecure: the server's certificate is not checked.
+        proxy: URL of the proxy on the way.
     """
 
     server: str
+    scheme: str | None = None
     token: str | None = None
     ca_path: str | None = None
     ca_data: str | bytes | None = None
     certificate_path: str | None = None
     private_key_path: str | None = None
     insecure: bool = False
-
-
-async def credentials(configuration: client.Configuration) -> Credentials:
-    """Return who we are as of now."""
-    # The library's own way to render the header, with the prefix that a loader may have set.
-    settings = await configuration.auth_settings()
-    header = settings.get("BearerToken", {}).get("value") or ""
-    return Credentials(
-        server=str(configuration.host).rstrip("/"),
-        token=header.removeprefix("Bearer ").strip() or None,
-        ca_path=configuration.ssl_ca_cert,
-        ca_data=configuration.ca_cert_data,
-        certificate_path=configuration.cert_file,
-        private_key_path=configuration.key_file,
-        insecure=not configuration.verify_ssl,
-    )
+    proxy: str | None = None
 
 
 class LoginError(Exception):
@@ -139,6 +127,27 @@ async def authorization(configuration: client.Configuration) -> str:
         ) from error
     # Token files often end in a line feed, which no header may contain.
     return str(settings.get("BearerToken", {}).get("value") or "").strip()
+
+
+async def credentials(configuration: client.Configuration) -> Credentials:
+    """Return who we are as of now.
+
+    Raises:
+        UnavailableError: the credentials could not be refreshed.
+    """
+    # Schemes are case-insensitive, and the library's loaders write both "Bearer" and "bearer".
+    scheme, _, token = (await authorization(configuration)).partition(" ")
+    return Credentials(
+        server=str(configuration.host).rstrip("/"),
+        scheme=scheme.capitalize() or None,
+        token=token.strip() or None,
+        ca_path=configuration.ssl_ca_cert,
+        ca_data=configuration.ca_cert_data,
+        certificate_path=configuration.cert_file,
+        private_key_path=configuration.key_file,
+        insecure=not configuration.verify_ssl,
+        proxy=configuration.proxy,
+    )
 
 
 def _default_kubeconfig() -> str:

@@ -32,6 +32,10 @@ read) and everything is listed again."""
 _SHORT = 1.0
 """Seconds under which a watch that ends without an event has failed: else two servers could spin on it."""
 
+_STEADY = 10.0
+"""Seconds after which a watch that then fails has not failed in a row with what went before. A server takes
+about three of them to say that it does not know a version yet."""
+
 _JITTER = 0.2
 """Part of the watch's length that varies, so that the watches of a process do not all end together."""
 
@@ -95,7 +99,7 @@ class Reflector:
         counts: figures for metrics.
         synced: set with `on_synced`.
         last_activity: time of the loop's clock at which the server last said something; None before that.
-        last_error: the latest failure, None while all is well.
+        last_error: the latest failure, None once the server has answered since.
     """
 
     def __init__(
@@ -194,6 +198,7 @@ class Reflector:
             self._on_event(DELETED, self._remains(uid, self._known.pop(uid)))
         self._tell_changed(changed)
         self._version = version
+        self.last_error = None
         if self.synced.is_set():
             self.counts.relists += 1
         else:
@@ -251,6 +256,10 @@ class Reflector:
         started = loop.time()
         try:
             heard = await self._consume(stream, loop)
+        except _FailedError:
+            if loop.time() - started >= _STEADY:
+                self._failures = 0
+            raise
         finally:
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()

@@ -22,7 +22,7 @@ LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 class Operator:
-    """One operator. `shell` says that somebody else feeds our own kinds into the cache."""
+    """One operator. `fed` says that somebody else feeds our own kinds into the cache."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Operator:
         *,
         now: Callable[[], int],
         settings: all_settings.Settings | None = None,
-        shell: bool = False,
+        fed: bool = False,
     ) -> None:
         self.settings = settings or all_settings.Settings()
         self.api = limits.LimitedApi(
@@ -52,12 +52,12 @@ class Operator:
             self._reflector(port.JOBS, self.cache.apply_child, labels=OURS),
             self._reflector(port.NODES, self.cache.apply_node),
         ]
-        if not shell:
+        if not fed:
             self.reflectors += [
                 self._reflector(port.GPU_QUEUES, self.cache.apply_queue),
                 self._reflector(port.DEADLINE_JOBS, self.cache.apply_ledger),
             ]
-        self._shell = shell
+        self._fed = fed
         self._swept = asyncio.Event()
         self._queue_status = queue_status.Reporter(self.api, self.cache, self.loop, self.settings)
 
@@ -66,7 +66,7 @@ class Operator:
         async with asyncio.TaskGroup() as group:
             for source in self.reflectors:
                 group.create_task(source.run())
-            if self._shell:
+            if self._fed:
                 group.create_task(self._sweeps())
             group.create_task(self.loop.writer.work())
             group.create_task(self._decide())
@@ -75,7 +75,7 @@ class Operator:
     async def _decide(self) -> None:
         for source in self.reflectors:
             await source.synced.wait()
-        if self._shell:
+        if self._fed:
             await self._swept.wait()
         self.synced.set()
         await self.loop.run()

@@ -32,7 +32,7 @@ async def serve(options: Options, settings: all_settings.Settings) -> None:
     api = await client.connect(url=options.url, kubeconfig=options.kubeconfig, context=options.context)
 
     async def make() -> app.Operator:
-        return app.Operator(api, now=now_ms, settings=settings, shell=True)
+        return app.Operator(api, now=now_ms, settings=settings, fed=True)
 
     # kopf follows the same credentials, refreshed, as our own client.
     await shell.Shell(

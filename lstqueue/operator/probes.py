@@ -53,7 +53,9 @@ class Probes:
     async def _readyz(self, request: web.Request) -> web.Response:
         if self._operator.synced.is_set():
             return web.Response(text="ok\n")
-        waiting = sorted({source.resource.plural for source in self._operator.reflectors if not source.synced.is_set()})
+        waiting = sorted(
+            {source.resource.plural for source in self._operator.reflectors if not source.synced.is_set()}
+        )
         return web.Response(status=503, text=f"still reading: {', '.join(waiting) or 'our own kinds'}\n")
 
     async def _metrics(self, request: web.Request) -> web.Response:

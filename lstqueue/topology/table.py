@@ -20,8 +20,8 @@ Ints = npt.NDArray[np.int64]
 LIMIT = 1 << 52
 """Amounts are cut to this (4 PiB of memory on a node), whatever a manifest says.
 
-Below 2**53 sums of two stay exact as floats, and so does the floor of their quotient: numerator = m·d - r with
-r >= 1 is further below the integer m than rounding reaches. Dividing floats is twice as fast as integers.
+Below 2**53 integers are exact as floats, and so is the floor of a quotient: of m·d - r with r >= 1 it lies
+further below the integer m than rounding reaches. Dividing floats is twice as fast as dividing integers.
 """
 
 

@@ -1,4 +1,4 @@
-"""How long a decision pass takes, in CPU time. Prints; asserts only a floor so wide that it means a defect."""
+"""How long a decision pass takes, in CPU time. Prints; asserts only a floor so wide that it is a defect."""
 
 from __future__ import annotations
 

@@ -56,6 +56,7 @@ def specs() -> Iterable[crd_case.Case]:
         "a field more": {"priorityClassName": "high"},
         "a field less": {"restartPolicy": objects.ABSENT},
         "one field for another": {"restartPolicy": objects.ABSENT, "hostNetwork": True},
+        "one field for an unknown one": {"restartPolicy": objects.ABSENT, "futureField": True},
     }
     for name, pod in pods.items():
         yield crd_case.refused(

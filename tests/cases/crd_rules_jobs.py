@@ -63,10 +63,13 @@ def specs() -> Iterable[crd_case.Case]:
         objects.job(groups=[objects.group(template=objects.template(futureField={"a": [1]}))]),
     )
     yield crd_case.refused(
-        "no spec",
+        "an empty spec",
         objects.bare("DeadlineJob", {"name": "case", "namespace": "default"}, {}, None),
         "spec.groups",
         "Required",
+    )
+    yield crd_case.refused(
+        "no spec", {key: value for key, value in objects.job().items() if key != "spec"}, "spec", "Required"
     )
     yield crd_case.refused("no queue", objects.job(queue=objects.ABSENT), "spec.queue", "Required")
     yield crd_case.refused("an empty queue", objects.job(queue=""), "spec.queue", "at least 1 chars")

@@ -58,6 +58,10 @@ def specs() -> Iterable[crd_case.Case]:
         yield crd_case.refused(
             f"a quota of {nominal!r}", objects.quota(nominal), "resources[0].nominal", "not a quantity"
         )
+    for nominal in ("0.5", "500m"):
+        yield crd_case.refused(
+            f"{nominal} GPUs", objects.quota(nominal), "resources[0].nominal", "in whole pieces"
+        )
     yield crd_case.refused(
         "a quota of half a piece", objects.quota(0.5), "resources[0].nominal", "of type integer"
     )

@@ -113,4 +113,5 @@ QUEUE_STATUS: Object = {
     ],
     "met": 7,
     "missed": 0,
+    "conditions": FULL["conditions"],
 }

@@ -76,7 +76,7 @@ async def operator(
     api = await client.connect(kubeconfig=kubeconfig)
 
     async def make() -> app.Operator:
-        return app.Operator(api, now=command.now_ms, settings=settings, shell=True)
+        return app.Operator(api, now=command.now_ms, settings=settings, fed=True)
 
     running = shell.Shell(make=make, access=api.credentials)
     task = asyncio.create_task(running.run())

@@ -9,9 +9,9 @@ import orjson
 import pytest
 from aiohttp import web
 
+from cases import kube_fakes
 from lstqueue.embedded import clock
 from lstqueue.kube import client, port
-from tests.unit import kube_fakes
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "ns"}}
 

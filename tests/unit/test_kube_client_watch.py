@@ -10,9 +10,9 @@ import orjson
 import pytest
 from aiohttp import web
 
+from cases import kube_fakes
 from lstqueue.embedded import clock
 from lstqueue.kube import client, port
-from tests.unit import kube_fakes
 
 Script = Callable[[web.Request, web.StreamResponse], Awaitable[None]]
 

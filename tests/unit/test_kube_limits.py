@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import kube_fakes
 from lstqueue.embedded import clock
 from lstqueue.kube import limits, port
-from tests.unit import kube_fakes
 
 virtually = kube_fakes.virtually
 
@@ -63,6 +63,20 @@ async def test_writes_keep_the_rate_after_a_burst():
     assert api.began[5:] == pytest.approx([0.1 * number for number in range(1, 21)], abs=1e-4)
     assert subject.throttled == pytest.approx(sum(0.1 * number for number in range(1, 21)), abs=0.01)
     assert subject.waiting == 0
+
+
+@virtually
+async def test_writes_go_in_the_order_in_which_they_came():
+    api = SlowApi()
+    subject = limited(api, rate=10, burst=2)
+    sent: list[int] = []
+
+    async def write(number: int) -> None:
+        await subject.patch(port.PODS, "ns", "a", {})
+        sent.append(number)
+
+    await asyncio.gather(*[write(number) for number in range(30)])
+    assert sent == list(range(30))
 
 
 @virtually

@@ -113,9 +113,22 @@ async def test_kubeconfigs_are_found_in_order(tmp_path, monkeypatch):
 
 async def test_basic_credentials_and_none(tmp_path):
     path = write_kubeconfig(tmp_path / "basic", user={"username": "u", "password": "p"})
-    assert await login.authorization(await login.configure(kubeconfig=path)) == "Basic dTpw"
+    configuration = await login.configure(kubeconfig=path)
+    assert await login.authorization(configuration) == "Basic dTpw"
+    found = await login.credentials(configuration)
+    assert (found.scheme, found.token) == ("Basic", "dTpw")
+
     path = write_kubeconfig(tmp_path / "none", user={})
-    assert await login.authorization(await login.configure(kubeconfig=path)) == ""
+    configuration = await login.configure(kubeconfig=path)
+    assert await login.authorization(configuration) == ""
+    assert await login.credentials(configuration) == login.Credentials("http://127.0.0.1:1")
+
+
+async def test_another_client_can_be_the_same_user(tmp_path):
+    configuration = await login.configure(url="https://api.example:6443/", token="t", ca="-----BEGIN x")
+    assert await login.credentials(configuration) == login.Credentials(
+        "https://api.example:6443", scheme="Bearer", token="t", ca_data="-----BEGIN x"
+    )
 
 
 def test_a_token_file_is_read_again_every_minute(tmp_path):
@@ -130,13 +143,16 @@ def test_a_token_file_is_read_again_every_minute(tmp_path):
         for _ in range(2):
             await asyncio.sleep(31)
             seen += await asyncio.gather(*[login.authorization(configuration) for _ in range(2)])
+        token.write_text("newest\n")
+        await asyncio.sleep(31)
+        seen.append(await login.authorization(configuration))
         token.unlink()
         await asyncio.sleep(61)
         with pytest.raises(port.UnavailableError, match="could not be refreshed"):
             await login.authorization(configuration)
         return seen
 
-    assert clock.run(main()) == ["Bearer old"] * 3 + ["Bearer new"] * 2
+    assert clock.run(main()) == ["Bearer old"] * 3 + ["Bearer new"] * 3
 
 
 async def test_the_pods_service_account_is_used_and_its_token_followed(tmp_path, monkeypatch):
@@ -151,6 +167,8 @@ async def test_the_pods_service_account_is_used_and_its_token_followed(tmp_path,
     assert configuration.host == "https://[fd00::1]:443"
     assert configuration.ssl_ca_cert == str(ca)
     assert await login.authorization(configuration) == "bearer pod-1"
+    found = await login.credentials(configuration)
+    assert (found.scheme, found.token, found.ca_path) == ("Bearer", "pod-1", str(ca))
 
     token.write_text("pod-2\n")
     later = datetime.datetime.now() + datetime.timedelta(seconds=61)  # noqa: DTZ005 (the library's own clock)

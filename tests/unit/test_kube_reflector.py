@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from cases import kube_fakes
 from lstqueue.kube import port, reflector
-from tests.unit import kube_fakes
 
 reflecting = kube_fakes.reflecting
 virtually = kube_fakes.virtually

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import kube_fakes
 from lstqueue.embedded import clock
 from lstqueue.kube import backoff, port
-from tests.unit import kube_fakes
 
 reflecting = kube_fakes.reflecting
 virtually = kube_fakes.virtually
@@ -114,6 +114,19 @@ async def test_a_version_that_keeps_failing_is_doubted():
 
 
 @virtually
+async def test_failures_far_apart_are_not_failures_in_a_row():
+    api = kube_fakes.FakeApi()
+    async with reflecting(api, idle_seconds=0) as (subject, _):
+        for number in range(12):
+            await asyncio.sleep(20)
+            began = len(api.watched_at)
+            api.end_watches(port.UnavailableError(0, "ConnectionFailed", "cut"))
+            await asyncio.sleep(2)
+            assert len(api.watched_at) == began + 1, f"not back within 2 s of cut {number + 1}"
+        assert subject.counts.relists == 0
+
+
+@virtually
 async def test_a_history_that_is_lost_between_list_and_watch_does_not_spin():
     api = kube_fakes.FakeApi()
     api.watch_errors = [port.GoneError(410, "Expired", "too old") for _ in range(1000)]
@@ -153,6 +166,37 @@ async def test_a_list_whose_pages_expire_begins_again():
         await subject.synced.wait()
         assert intake.synced_with == [5]
         assert intake.told[-4:] == [("DELETED", "p0"), ("MODIFIED", "p1"), ("ADDED", "p4"), ("ADDED", "p5")]
+
+
+@virtually
+async def test_pages_of_different_versions_are_followed_from_the_first():
+    class Careless(kube_fakes.FakeApi):
+        async def list_page(self, resource: port.Resource, **options: object) -> port.Page:
+            page = await super().list_page(resource, **options)  # type: ignore[arg-type]
+            return port.Page(page.items, str(self.version), page.continue_token)
+
+    api = Careless()
+    for number in range(4):
+        api.put(f"p{number}")
+    api.page_hook = lambda offset: api.put("late") if offset == 2 else None
+    async with reflecting(api, page_size=2) as (_, intake):
+        await asyncio.sleep(1)
+        assert "uid-late" in intake.objects
+
+
+@virtually
+async def test_a_deletion_told_twice_or_of_a_stranger_is_passed_on_once():
+    api = kube_fakes.FakeApi()
+    api.put("a")
+    async with reflecting(api) as (subject, intake):
+        await subject.synced.wait()
+        await asyncio.sleep(1)
+        api.remove("a")
+        stranger = kube_fakes.pod("stranger", 500)
+        for event in (api.log[-1][1], port.WatchEvent("DELETED", stranger)):
+            api.send(event)
+        await asyncio.sleep(1)
+        assert intake.told == [("ADDED", "a"), ("DELETED", "a")]
 
 
 @virtually

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cases import kube_fakes
 from lstqueue.kube import port, sweep
-from tests.unit import kube_fakes
 
 
 def names(found: sweep.Sweep) -> list[str]:

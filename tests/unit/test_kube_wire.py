@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import kube_fakes
 from lstqueue.kube import port, wire
-from tests.unit import kube_fakes
 
 
 @pytest.mark.parametrize(

@@ -230,17 +230,16 @@ class Kubelets:
     # Steps of a pod, each in a callback of its own
 
     def _admit(self, uid: str, pod: _Pod, current: port.Object) -> None:
-        try:
-            wait = pods.seconds(current, pods.START_AFTER) or 0.0
-            for name in (pods.RUN_FOR, pods.FAIL_AFTER, pods.TERMINATE_AFTER):
+        for name in (pods.START_AFTER, pods.RUN_FOR, pods.FAIL_AFTER, pods.TERMINATE_AFTER):
+            try:
                 pods.seconds(current, name)
-        except api_errors.BadValueError as error:
-            self._refuse(pod, current, _NO_ANNOTATION, f"sim/* annotation: {error}")
-            return
+            except api_errors.BadValueError as error:
+                self._refuse(pod, current, _NO_ANNOTATION, f"annotation {name}: {error}")
+                return
         if pod.over:
             self._refuse(pod, current, f"OutOf{pod.over}", self._excess(pod))
             return
-        self._plan(uid, pod, wait, self._start)
+        self._plan(uid, pod, pods.seconds(current, pods.START_AFTER) or 0.0, self._start)
 
     def _excess(self, pod: _Pod) -> str:
         here = self._nodes[pod.node]

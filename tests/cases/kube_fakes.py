@@ -103,7 +103,9 @@ class FakeApi:
         self._emit(port.WatchEvent("DELETED", last))
 
     def bookmark(self) -> None:
-        event = port.WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}})
+        self.send(port.WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}}))
+
+    def send(self, event: port.WatchEvent) -> None:
         for stream in self._streams:
             stream.put_nowait(event)
 
@@ -188,8 +190,7 @@ class FakeApi:
     def _emit(self, event: port.WatchEvent) -> None:
         self.log.append((self.version, event))
         if not self.deaf:
-            for stream in self._streams:
-                stream.put_nowait(event)
+            self.send(event)
 
 
 class Intake:

@@ -1,0 +1,200 @@
+"""Step 8, explain: why a job waits, who stands before it, what would help. On demand, from what a pass kept.
+
+Nothing is decided here: the codes, the order, the room and the forecasts are those of the pass itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lstqueue.engine import fit, gangs, model, order, reasons, room, words
+from lstqueue.engine.kept import Kept
+from lstqueue.topology.table import Mask
+
+MOST = 5
+"""Blockers named of either kind; a list that nobody reads to its end explains nothing."""
+
+
+def explain(snapshot: model.Snapshot, plan: model.Plan, uid: str) -> model.Explanation:
+    """Explain where one job stands after a pass.
+
+    Args:
+        snapshot: The snapshot the plan was made of.
+        plan: The plan, as `decide` returned it.
+        uid: The job.
+
+    Raises:
+        ValueError: The plan is of another snapshot or carries no working state, or there is no such job.
+    """
+    kept = plan.kept
+    if not isinstance(kept, Kept) or kept.snapshot is not snapshot:
+        raise ValueError(
+            "plan: decide() did not make it of this snapshot; decide again and explain that plan"
+        )
+    job = next((one for one in snapshot.jobs if one.uid == uid), None)
+    if job is None:
+        raise ValueError(f"uid: the snapshot has no job {uid}; look its uid up again")
+    code = kept.codes.get(uid)
+    if code is None:
+        return model.Explanation(uid, None, _not_waiting(kept, job), needed=_needed(job))
+    message = reasons.message(kept, job, code)
+    gang = kept.gangs.get(uid)
+    if gang is None or gang.unlisted is not None:
+        return model.Explanation(uid, code, message, needed=_needed(job), change=_advice(code))
+    member = reasons.short_member(kept.free, gang)
+    return model.Explanation(
+        uid=uid,
+        code=code,
+        message=message,
+        needed=_needed(job),
+        free=_free(kept, gang),
+        largest=reasons.fitting(kept.free, member),
+        blockers=(*_ahead(kept, job, gang), *_holding(kept, gang, code)),
+        start=_start(kept, job),
+        change=_change(kept, job, gang, code),
+    )
+
+
+def _not_waiting(kept: Kept, job: model.Job) -> str:
+    if job.uid in kept.fitted.placed:
+        return "It is admitted by this pass."
+    if job.state is model.State.ENDING:
+        return "It has ended or was suspended, and its pods still leave."
+    running = words.duration(kept.now - job.since)
+    return f"It runs since {running}." if job.state is model.State.RUNNING else f"It starts since {running}."
+
+
+def _needed(job: model.Job) -> tuple[tuple[str, int], ...]:
+    sums: dict[str, int] = {}
+    for group in job.groups:
+        for name, amount in group.shape.requests:
+            sums[name] = sums.get(name, 0) + amount * group.count
+    return tuple(sorted(sums.items()))
+
+
+def _nodes(kept: Kept, gang: gangs.Gang, *, lasting: bool) -> Mask:
+    rows = kept.free.ledger.rows.rows
+    mask: Mask = np.zeros(len(kept.nodes), dtype=np.bool_)
+    for member in gang.members:
+        for option in member.options:
+            mask |= rows[option.row].lasting if lasting else rows[option.row].mask
+    return mask
+
+
+def _free(kept: Kept, gang: gangs.Gang) -> tuple[tuple[str, int], ...]:
+    """What is free now on the nodes the gang may use, of the resources it asks for."""
+    rows = kept.free.ledger.rows
+    asked: set[str] = set()
+    for member in gang.members:
+        asked |= {name for name, _ in rows.rows[member.options[0].row].requests}
+    sums = np.maximum(kept.free.ledger.free[:, _nodes(kept, gang, lasting=False)], 0).sum(axis=1)
+    pairs = zip(rows.resources, sums.tolist(), strict=True)
+    return tuple((name, amount) for name, amount in pairs if name in asked)
+
+
+def _ahead(kept: Kept, job: model.Job, gang: gangs.Gang) -> Iterator[model.Blocker]:
+    """Those before it in line who still wait for room or quota it could use as well, first ones first."""
+    mine = _nodes(kept, gang, lasting=True)
+    named = 0
+    for turn in kept.line:
+        other = turn.standing.job
+        if other.uid == job.uid or named == MOST:
+            return
+        code = kept.codes.get(other.uid)
+        if code is None or code in fit.NEVER_FITS or code is model.Code.BACKING_OFF:
+            continue
+        if other.queue == job.queue or bool((mine & _nodes(kept, turn.gang, lasting=True)).any()):
+            named += 1
+            yield model.Blocker(other.uid, other.namespace, other.name, "ahead")
+
+
+def _holding(kept: Kept, gang: gangs.Gang, code: model.Code) -> list[model.Blocker]:
+    """Those whose room or quota it could use, the first to end first; unknown ends last."""
+    mine = _nodes(kept, gang, lasting=True)
+    found: list[tuple[int, str, model.Job]] = []
+    for job in kept.snapshot.jobs:
+        if code is model.Code.QUOTA_EXCEEDED and job.queue != gang.queue:
+            continue
+        columns = [kept.nodes.index[part.node] for part in job.assigned if part.node in kept.nodes.index]
+        if columns and bool(mine[columns].any()):
+            here = kept.standings.get(job.uid)
+            end = kept.now if here is None else order.NEVER
+            if here is not None and here.finish is not None:
+                end = here.finish.mid
+            found.append((end, job.uid, job))
+    found.sort(key=lambda entry: entry[:2])
+    return [model.Blocker(job.uid, job.namespace, job.name, "holding") for _, _, job in found[:MOST]]
+
+
+def _start(kept: Kept, job: model.Job) -> tuple[int, int] | None:
+    outlook = kept.outlooks.get(job.uid)
+    if outlook is not None:
+        return outlook.start
+    return None if job.published.verdict is None else job.published.verdict.start
+
+
+def _change(kept: Kept, job: model.Job, gang: gangs.Gang, code: model.Code) -> str:
+    if code is model.Code.QUOTA_EXCEEDED:
+        pool, resource, needed, left, _ = reasons.tightest_quota(kept.free, gang, unused=False)
+        missing = words.amount(resource, needed - left)
+        then = "it would start now" if _nodes_fit(kept.free, gang) else "it would wait for room on nodes only"
+        return f'With {missing} more nominal quota in pool "{pool}" of queue "{job.queue}" {then}.'
+    if code is model.Code.NO_ROOM:
+        return _smaller(kept, job, gang)
+    if code is model.Code.HEAD_OF_LINE:
+        then = (
+            "it would start now" if kept.free.could_place(gang) else "it would still wait for room or quota"
+        )
+        return f'With order lst or edf in queue "{job.queue}" {then}.'
+    return _advice(code)
+
+
+def _smaller(kept: Kept, job: model.Job, gang: gangs.Gang) -> str:
+    """What size of the gang, or of its pods, would start now."""
+    member = reasons.short_member(kept.free, gang)
+    group = job.groups[member.group]
+    fits = reasons.fitting(kept.free, member)
+    if 0 < fits < group.count:
+        return f'With {fits} instead of {group.count} pods in group "{group.name}" it would find room now.'
+    if fits >= group.count:
+        return "Smaller pods or fewer of them would find room sooner."
+    resource, largest = _largest_piece(kept.free, member)
+    if largest == 0:
+        return "No node it may use has room for even a smaller pod; it starts when others leave."
+    return f"With pods of {words.amount(resource, largest)} one would find room now."
+
+
+def _largest_piece(free: room.Room, member: gangs.Member) -> tuple[str, int]:
+    """The most of its scarce resource that one node has free, where all else of one pod fits."""
+    ledger, rows = free.ledger, free.ledger.rows
+    best, resource = 0, ""
+    for option in member.options:
+        scarce = rows.scarce[option.row]
+        needs = rows.amounts[:, option.row].copy()
+        needs[scarce] = 0
+        others = needs > 0
+        fine = rows.rows[option.row].mask & (ledger.free[others] >= needs[others, None]).all(axis=0)
+        most = int(ledger.free[scarce][fine].max(initial=0))
+        if most > best or not resource:
+            best, resource = most, rows.resources[scarce]
+    return resource, best
+
+
+def _nodes_fit(free: room.Room, gang: gangs.Gang) -> bool:
+    return all(reasons.fitting(free, member) >= member.count for member in gang.members)
+
+
+def _advice(code: model.Code) -> str:
+    return _ADVICE.get(code, "")
+
+
+_ADVICE = {
+    model.Code.QUEUE_NOT_FOUND: "Name a queue that exists.",
+    model.Code.RESOURCE_NOT_IN_QUEUE: "List the resource in a pool of the queue, or use another queue.",
+    model.Code.IMPORTANCE_TOO_HIGH: "Lower its importance, or raise the queue's maxImportance.",
+    model.Code.NO_MATCHING_NODES: "Ask for less, loosen the constraints, or add nodes.",
+    model.Code.QUOTA_TOO_SMALL: "Ask for less, or raise the nominal quota.",
+    model.Code.BACKING_OFF: "Nothing: it is tried again by itself.",
+}
