@@ -42,7 +42,7 @@ def is_schedulable(node_object: Mapping[str, Any]) -> bool:
 
 def has_condition(item: Mapping[str, Any], kind: str) -> bool:
     """Say whether a condition of this type is true of an object."""
-    conditions = item.get("status", {}).get("conditions", ())
+    conditions = (item.get("status") or {}).get("conditions") or ()
     return any(one["type"] == kind and one["status"] == "True" for one in conditions)
 
 

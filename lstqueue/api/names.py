@@ -15,7 +15,7 @@ LABEL_ATTEMPT = f"{GROUP}/attempt"
 ANNOTATION_RANK = f"{GROUP}/rank"
 """On a pod, set when it is ungated: its global rank; reaches the container by the downward API."""
 ANNOTATION_CHARGE = f"{GROUP}/charge"
-"""On a pod, set when it is ungated: the "queue/pool" it is charged to, so that pods alone rebuild the ledger."""
+"""On a pod, set when it is ungated: the "queue/pool" it is charged to; pods alone rebuild the ledger."""
 
 GATE = f"{GROUP}/placement"
 """The scheduling gate that only lstqueue lifts."""

@@ -1,8 +1,8 @@
 """Points in time as RFC 3339 text, to and from integer milliseconds since the Unix epoch.
 
-Reads what the API server's own time fields accept: `T` and `Z` in capitals, any offset, any fraction (cut off
-below the millisecond, so that a deadline never moves later). Writes UTC with `Z`, with milliseconds only where
-they are not zero. There is no clock here and no local time zone.
+Reads what the API server's own time fields accept: `T` and `Z` in capitals, any offset, any fraction (cut
+off below the millisecond, so that a deadline never moves later). Writes UTC with `Z`, with milliseconds only
+where they are not zero. There is no clock here and no local time zone.
 """
 
 from __future__ import annotations

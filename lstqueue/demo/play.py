@@ -166,7 +166,7 @@ def _outcome(
     met = []
     for job in jobs:
         status = stored[f"trace-{job.number:03}"].get("status") or {}
-        done = status.get("completionTime")
+        done = status.get("completionTime", "")
         if status.get("phase") == "Succeeded" and times.parse(done) <= epoch + job.deadline:
             met.append(job)
     capacity = plan.nodes * scenario.GPUS_PER_NODE * jobs[-1].submit

@@ -15,12 +15,11 @@ SHOWN = 10
 
 def introduce(terminal: console.Console, *, jobs: int, nodes: int, widest: int) -> None:
     """Say what is about to happen."""
-    per_node = scenario.GPUS_PER_NODE
+    size = f"[bold]{nodes} virtual nodes × {scenario.GPUS_PER_NODE} GPUs[/]"
     terminal.print(
-        f"[bold]{jobs} jobs[/] of a real GPU cluster, gangs of up to {widest} GPUs, on "
-        f"[bold]{nodes} virtual nodes × {per_node} GPUs[/]. The real operator admits them over a real HTTP API;\n"
-        "only the cluster is simulated, on a clock that jumps. Each deadline is its job's submission + "
-        "1.1 to 3.0 × its run time.\n",
+        f"[bold]{jobs} jobs[/] of a real GPU cluster, gangs of up to {widest} GPUs, on {size}. "
+        "The real operator admits them over a real HTTP API; only the cluster is simulated, on a clock that "
+        "jumps. Each deadline is its job's submission + 1.1 to 3.0 × its run time.\n",
         highlight=False,
     )
 

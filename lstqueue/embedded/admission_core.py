@@ -111,7 +111,7 @@ def _check_service(new: port.Object, old: port.Object | None) -> list[Violation]
     return found
 
 
-SERVICE = rules.Rules(default=_default_service, admit=_admit_service, check=_check_service, name="service")
+SERVICE = rules.Rules(default=_default_service, admit=_admit_service, check=_check_service, name="label")
 
 
 # Event

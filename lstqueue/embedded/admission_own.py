@@ -13,7 +13,7 @@ from typing import Any
 
 from lstqueue.api import cel, schema, schema_checks
 from lstqueue.api import kinds as own
-from lstqueue.embedded import failures, rules
+from lstqueue.embedded import failures, patches, rules
 from lstqueue.embedded.failures import Violation
 from lstqueue.kube import port
 
@@ -74,6 +74,11 @@ class _OwnKind:
                 for broken in asked.broken(new, old)
             ]
         return found
+
+
+def unknown_fields(kind: str, body: port.Object) -> list[str]:
+    """The fields of a body that pruning would take away."""
+    return schema.prune(kind, patches.copy_json(body))
 
 
 def _differing(new: Any, old: Any) -> Any:

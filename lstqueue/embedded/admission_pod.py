@@ -19,6 +19,7 @@ _UPDATABLE = (
 
 def _default(new: port.Object, _old: port.Object | None) -> None:
     if isinstance(new.get("spec"), dict):
+        new["spec"].setdefault("enableServiceLinks", True)
         pod_defaults.default(new["spec"])
 
 

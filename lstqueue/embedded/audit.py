@@ -90,6 +90,14 @@ class Audit:
         self._started = True
         self._unsubscribe = store.subscribe(self._on_event)
 
+    def taken(self, node: str) -> tuple[pods.Amounts, pods.Amounts]:
+        """Return what pods use on a node and what admissions reserve there, without zeros."""
+        account = self._accounts.node(node)
+        return (
+            {name: amount for name, amount in account.used.items() if amount},
+            {name: amount for name, amount in account.reserved.items() if amount},
+        )
+
     def close(self) -> None:
         """Stop watching; what was found stays."""
         self._unsubscribe()

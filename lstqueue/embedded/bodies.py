@@ -6,6 +6,8 @@ The order is a real server's: decode and default, admission, system fields, vali
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from lstqueue.embedded import failures, kinds, metadata, patches, rules
@@ -26,10 +28,14 @@ def received(kind: kinds.Kind, namespace: str | None, body: object) -> port.Obje
             raise failures.bad_request(
                 f"the {key} of the provided object ({body[key]}) does not match the request ({expected})"
             )
+        if kind.custom and not body.get(key):
+            raise failures.bad_request(
+                f"the object provided is unrecognized (must be of type {resource.kind}): {key} is missing"
+            )
     new: port.Object = {"apiVersion": resource.api_version, "kind": resource.kind}
     new.update(patches.copy_json({key: value for key, value in body.items() if value is not None}))
     meta = new.setdefault("metadata", {})
-    metadata.check_types(meta)
+    _check_types(new)
     if resource.namespaced:
         if not namespace:
             raise failures.method("create across all namespaces")
@@ -82,10 +88,11 @@ def prepare_creation(kind: kinds.Kind, new: port.Object, reader: rules.Reader, *
         meta.pop("generation", None)
     if kind.status and not kind.keeps_status_on_create:
         new.pop("status", None)
-    kind.rules.default(new, None)
-    kind.rules.admit(new, reader)
-    metadata.drop_empty(meta)
-    found = metadata.check(new, kind.rules.name) + kind.rules.check(new, None)
+    with _readable(kind):
+        kind.rules.default(new, None)
+        kind.rules.admit(new, reader)
+        metadata.drop_empty(meta)
+        found = metadata.check(new, kind.rules.name) + kind.rules.check(new, None)
     if found:
         raise failures.invalid(kind.resource, meta["name"], found)
 
@@ -96,38 +103,55 @@ def prepare_update(kind: kinds.Kind, new: port.Object, old: port.Object, *, subr
     Raises:
         port.ApiError: 404 for an unknown subresource, 409, or 422.
     """
-    new = dict(new)
-    if subresource == "status" and kind.status:
-        _keep_all_but_status(kind, new, old)
-    elif subresource == "finalize" and subresource in kind.subresources:
-        new = {**old, "spec": new.get("spec", {})}
-    elif subresource:
-        raise failures.no_such_path()
-    else:
-        for key in kind.ignored:
-            _keep(new, old, key)
-    meta: dict[str, Any] = dict(new["metadata"])
+    new = _writable(kind, new, old, subresource)
+    # A caller in process may go on using the lists in its patch.
+    meta: dict[str, Any] = patches.copy_json(new["metadata"])
     new["metadata"] = meta
     found = metadata.carry_over(meta, old["metadata"], kind.resource)
     changed = {key for key in new.keys() | old.keys() if key != "metadata" and new.get(key) != old.get(key)}
-    if changed:
-        # Defaulting works in place, and what a merge patch left alone is still shared with the stored object.
-        part = {key: patches.copy_json(new[key]) for key in changed if key in new}
-        kind.rules.default(part, old)
-        new.update(part)
-    metadata.drop_empty(meta)
-    if any(
-        meta.get(key) != old["metadata"].get(key)
-        for key in ("labels", "annotations", "ownerReferences", "finalizers")
-    ):
-        metadata.check_types(meta)
-        found += metadata.check(new, kind.rules.name)
-    if changed and (subresource != "status" or kind.rules.checks_status):
-        found += kind.rules.check(new, old)
+    with _readable(kind):
+        if changed:
+            # Defaults are filled in in place; what a merge patch left alone is shared with the old object.
+            part = {key: patches.copy_json(new[key]) for key in changed if key in new}
+            kind.rules.default(part, old)
+            new.update(part)
+        metadata.drop_empty(meta)
+        found += metadata.check_change(new, old, kind.rules.name)
+        if changed and (subresource != "status" or kind.rules.checks_status):
+            found += kind.rules.check(new, old)
     if found:
         raise failures.invalid(kind.resource, old["metadata"]["name"], found)
     if kind.generation and any(new.get(key) != old.get(key) for key in changed - {"status"}):
         meta["generation"] = old["metadata"].get("generation", 0) + 1
+    return new
+
+
+@contextlib.contextmanager
+def _readable(kind: kinds.Kind) -> Iterator[None]:
+    """Refuse a body in which a field has another JSON type than its kind says.
+
+    A real server fails to decode such a body. Here nothing decodes it: the rules read raw JSON and stumble.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, IndexError) as error:
+        message = f"the object cannot be decoded as {kind.resource.kind}: {type(error).__name__}: {error}"
+        raise failures.bad_request(message) from error
+
+
+def _writable(kind: kinds.Kind, new: port.Object, old: port.Object, subresource: str) -> port.Object:
+    """The new object, with the old one's value of everything that this endpoint does not write."""
+    if subresource == "status" and kind.status:
+        new = dict(new)
+        _keep_all_but_status(kind, new, old)
+        return new
+    if subresource == "finalize" and subresource in kind.subresources:
+        return {**old, "spec": new.get("spec", {})}
+    if subresource:
+        raise failures.no_such_path()
+    new = dict(new)
+    for key in kind.ignored:
+        _keep(new, old, key)
     return new
 
 
@@ -158,17 +182,21 @@ def _keep(new: port.Object, old: port.Object, key: str) -> None:
         new.pop(key, None)
 
 
-def check_identity(kind: kinds.Kind, new: port.Object, old: port.Object) -> None:
+def check_identity(kind: kinds.Kind, new: object, old: port.Object) -> None:
     """Refuse a patch that turns an object into another kind or gives it another name.
 
     Raises:
-        port.InvalidError: 400.
+        port.InvalidError: 400 or 422.
     """
-    metadata.check_types(new.get("metadata"))
+    if not isinstance(new, dict):
+        raise failures.unprocessable("the patch leaves no object")
+    _check_types(new)
     meta: dict[str, Any] = new["metadata"]
     for key in ("apiVersion", "kind"):
         if new.get(key) != old[key]:
-            raise failures.bad_request(f"a patch cannot change {key} from {old[key]} to {new.get(key)}")
+            raise failures.unprocessable(
+                f"patch: Invalid value: {key} changes from {old[key]} to {new.get(key)}"
+            )
     for key in ("name", "namespace"):
         there = old["metadata"].get(key)
         if meta.get(key) and meta[key] != there:
@@ -177,10 +205,17 @@ def check_identity(kind: kinds.Kind, new: port.Object, old: port.Object) -> None
             )
 
 
+def _check_types(new: port.Object) -> None:
+    metadata.check_types(new.get("metadata"))
+    for key in ("spec", "status"):
+        if not isinstance(new.get(key, {}), dict):
+            raise failures.bad_request(f"{key} must be an object")
+
+
 def check_preconditions(
-    resource: port.Resource, old: port.Object, *, uid: str, resource_version: str
+    resource: port.Resource, old: port.Object, *, uid: str = "", resource_version: str = ""
 ) -> None:
-    """Refuse a delete whose preconditions do not hold.
+    """Refuse a write whose preconditions do not hold.
 
     Raises:
         port.ConflictError: 409.
@@ -191,7 +226,9 @@ def check_preconditions(
         ("ResourceVersion", resource_version, meta["resourceVersion"]),
     ):
         if wanted and wanted != actual:
-            why = f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {actual}"
+            why = (
+                f"the {label} in the precondition ({wanted}) does not match the {label} in record ({actual})"
+            )
             raise failures.conflict(resource, meta["name"], why)
 
 

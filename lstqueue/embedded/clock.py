@@ -201,11 +201,28 @@ class _VirtualSelector(selectors.DefaultSelector):
         self._loop = loop
         self._wire = loopback.Wire()
         self._closed = False
+        self._watched: dict[int, int] = {}
+
+    # The same as get_map(), which is too slow to go through at every jump.
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """Watch a socket."""
+        return self._remember(super().register(fileobj, events, data))
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """Watch a socket for other events."""
+        return self._remember(super().modify(fileobj, events, data))
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
         """Forget a socket."""
         self._closed = True
-        return super().unregister(fileobj)
+        key = super().unregister(fileobj)
+        self._watched.pop(key.fd, None)
+        return key
+
+    def _remember(self, key: selectors.SelectorKey) -> selectors.SelectorKey:
+        self._watched[key.fd] = key.events
+        return key
 
     def select(self, timeout: float | None = None) -> _Events:
         """Return ready sockets; an empty list also after a jump."""
@@ -236,13 +253,13 @@ class _VirtualSelector(selectors.DefaultSelector):
     def _settle(self) -> _Events:
         """Wait, for real, until nothing is under way between our own sockets, or something has arrived."""
         started = time.monotonic()
-        while self._wire.busy(self.get_map()):
+        while self._wire.busy(self._watched):
             events = super().select(0)
             if events:
                 return events
             patience = _CONNECT_PATIENCE if self._wire.opening else _PATIENCE
             if time.monotonic() - started > patience:
-                self._wire.write_off(self.get_map())
+                self._wire.write_off(self._watched)
                 self._loop.expired += 1
                 break
             time.sleep(_NAP)

@@ -11,8 +11,15 @@ VERSION = {
     "major": "1",
     "minor": "36",
     "gitVersion": "v1.36.0+lstqueue",
+    "gitCommit": "",
+    "gitTreeState": "",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "",
     "platform": "embedded/python",
 }
+"""The Kubernetes version whose behaviour is modelled; a client may parse it, and needs every field."""
+_INFO = {"title": "lstqueue embedded API", "version": VERSION["gitVersion"]}
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _READ_VERBS = ["get", "list", "watch"]
 _SUBRESOURCE_VERBS = {"status": ["get", "patch", "update"], "binding": ["create"], "finalize": ["update"]}
@@ -21,10 +28,12 @@ _BODY_KINDS = {"binding": "Binding"}
 
 def answer(path: str) -> port.Object | None:
     """The document at a path, or None when the path is not part of discovery."""
-    fixed = _FIXED.get(path)
+    fixed = _FIXED.get(path.rstrip("/"))
     if fixed is not None:
         return fixed()
     parts = path.strip("/").split("/")
+    if parts[:2] == ["openapi", "v3"]:
+        return _openapi_v3("/".join(parts[2:]))
     if parts[0] == "apis" and len(parts) == 2:
         return _group(parts[1])
     if parts[0] == "apis" and len(parts) == 3:
@@ -105,8 +114,39 @@ def _subresource_row(kind: kinds.Kind, name: str) -> port.Object:
 
 
 def _openapi_v2() -> port.Object:
-    info = {"title": "lstqueue embedded API", "version": VERSION["gitVersion"]}
-    return {"swagger": "2.0", "info": info, "paths": {}, "definitions": {}}
+    return {"swagger": "2.0", "info": _INFO, "paths": {}, "definitions": {}}
+
+
+def _openapi_index() -> port.Object:
+    paths = {_group_path(kind) for kind in kinds.KINDS.values()}
+    return {"paths": {path: {"serverRelativeURL": f"/openapi/v3/{path}"} for path in sorted(paths)}}
+
+
+def _openapi_v3(group_path: str) -> port.Object | None:
+    """One group's document: no schemas, only that writes take `fieldValidation`.
+
+    kubectl looks for that parameter; where it is missing it insists on validating by itself, in protobuf.
+    """
+    chosen = [kind for kind in kinds.KINDS.values() if _group_path(kind) == group_path]
+    if not chosen:
+        return None
+    parameter = {"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}
+    paths = {}
+    for kind in chosen:
+        resource = kind.resource
+        identity = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+        operation = {
+            "parameters": [parameter],
+            "responses": {},
+            "x-kubernetes-group-version-kind": identity,
+        }
+        paths[resource.path("{namespace}", "{name}")] = {"patch": operation, "put": operation}
+    return {"openapi": "3.0.0", "info": _INFO, "paths": paths}
+
+
+def _group_path(kind: kinds.Kind) -> str:
+    resource = kind.resource
+    return f"apis/{resource.group}/{resource.version}" if resource.group else f"api/{resource.version}"
 
 
 _FIXED: dict[str, Callable[[], port.Object]] = {
@@ -114,5 +154,5 @@ _FIXED: dict[str, Callable[[], port.Object]] = {
     "/apis": _groups,
     "/version": lambda: dict(VERSION),
     "/openapi/v2": _openapi_v2,
-    "/openapi/v3": lambda: {"paths": {}},
+    "/openapi/v3": _openapi_index,
 }

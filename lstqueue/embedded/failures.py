@@ -25,6 +25,14 @@ class Violation:
         return f"{self.path}: {self.problem}" + (f": {self.detail}" if self.detail else "")
 
 
+class BrokenRulesError(port.InvalidError):
+    """422 that still knows each broken rule, for the causes in its Status."""
+
+    def __init__(self, message: str, violations: Sequence[Violation]) -> None:
+        super().__init__(422, "Invalid", message)
+        self.violations = violations
+
+
 def required(path: str, detail: str = "") -> Violation:
     """A field that must be there is not."""
     return Violation(path, "Required value", detail)
@@ -81,7 +89,12 @@ def invalid(resource: port.Resource, name: str, violations: Sequence[Violation])
     text = ", ".join(str(violation) for violation in violations)
     if len(violations) > 1:
         text = f"[{text}]"
-    return port.InvalidError(422, "Invalid", f'{kind} "{name}" is invalid: {text}')
+    return BrokenRulesError(f'{kind} "{name}" is invalid: {text}', violations)
+
+
+def bad_options(kind: str, violation: Violation) -> port.InvalidError:
+    """422 for the options of a request, such as ListOptions."""
+    return BrokenRulesError(f'{kind}.meta.k8s.io "" is invalid: {violation}', [violation])
 
 
 def unprocessable(message: str) -> port.InvalidError:
@@ -142,11 +155,29 @@ def as_status(error: port.ApiError, resource: port.Resource | None = None, name:
     if resource is not None:
         details = {"group": resource.group, "kind": resource.plural, "name": name}
         details = {key: value for key, value in details.items() if value}
+    if isinstance(error, BrokenRulesError):
+        details["causes"] = [_cause(violation) for violation in error.violations]
     if error.retry_after is not None:
         details["retryAfterSeconds"] = max(1, round(error.retry_after))
     if details:
         status["details"] = details
     return status
+
+
+_CAUSES = {
+    "Required value": "FieldValueRequired",
+    "Forbidden": "FieldValueForbidden",
+    "Unsupported value": "FieldValueNotSupported",
+    "Duplicate value": "FieldValueDuplicate",
+    "Too long": "FieldValueTooLong",
+    "Too many": "FieldValueTooMany",
+}
+
+
+def _cause(violation: Violation) -> port.Object:
+    problem = violation.problem.partition(":")[0]
+    message = violation.problem + (f": {violation.detail}" if violation.detail else "")
+    return {"reason": _CAUSES.get(problem, "FieldValueInvalid"), "message": message, "field": violation.path}
 
 
 _CLASSES: dict[int, type[port.ApiError]] = {

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from lstqueue.api import names
 from lstqueue.embedded import admission_core, admission_job, admission_own, admission_pod, rules
 from lstqueue.kube import port
 
@@ -60,6 +61,11 @@ class Kind:
         if "finalize" in self.subresources:
             return ("status", "spec")
         return ("status",) if self.status else ()
+
+    @property
+    def custom(self) -> bool:
+        """Whether it is defined by a CustomResourceDefinition; bodies then have to state their kind."""
+        return self.resource.group == names.GROUP
 
     @property
     def all_subresources(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import selectors
 import socket
 import sys
 import termios
-from typing import Any
+from collections.abc import Mapping
 
 GRACE = 0.0 if sys.platform == "linux" else 0.0005
 """Real seconds to wait before a look at the sockets may be believed."""
@@ -35,29 +35,33 @@ class Wire:
         self._queue = array.array("i", [0])
         self._stalled: dict[int, int] = {}
 
-    def busy(self, sockets: Any) -> bool:
-        """Return whether anything is under way on `sockets` (a selector's map) that is not written off."""
+    def busy(self, sockets: Mapping[int, int]) -> bool:
+        """Return whether anything is under way on `sockets` that is not written off.
+
+        Args:
+            sockets: file descriptor → events that are waited for.
+        """
         if not self._under_way(sockets):
             return False
         for fd in sockets:
             _acknowledge(fd)
         return any(self._stalled.get(fd) != queued for fd, queued in self._under_way(sockets).items())
 
-    def write_off(self, sockets: Any) -> None:
+    def write_off(self, sockets: Mapping[int, int]) -> None:
         """Take what is queued now for bytes that a stalled reader leaves there."""
         self._stalled = self._under_way(sockets)
 
-    def _under_way(self, sockets: Any) -> dict[int, int]:
+    def _under_way(self, sockets: Mapping[int, int]) -> dict[int, int]:
         found: dict[int, int] = {}
         self.opening = False
-        for fd, key in sockets.items():
+        for fd, events in sockets.items():
             try:
                 fcntl.ioctl(fd, termios.TIOCOUTQ, self._queue)
             except OSError:  # a pipe or a listening socket: it has no such queue
                 continue
             queued = self._queue[0]
             # A socket that is open and has nothing queued can always be written to.
-            opening = bool(key.events & selectors.EVENT_WRITE) and not queued
+            opening = bool(events & selectors.EVENT_WRITE) and not queued
             if queued or opening:
                 found[fd] = queued
                 self.opening |= opening

@@ -21,8 +21,9 @@ _NAMES = {
         253,
     ),
     "label": (re.compile(_LABEL), 63),
-    "service": (re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"), 63),
 }
+_MUTABLE = ("labels", "annotations", "ownerReferences", "finalizers")
+_TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion")
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _GENERATED_BASE = 58
 _IMMUTABLE = ("name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -62,6 +63,15 @@ def check(new: port.Object, name_form: str) -> list[Violation]:
     found += _check_owners(meta.get("ownerReferences"))
     found += _check_finalizers(meta.get("finalizers"))
     return found
+
+
+def check_change(new: port.Object, old: port.Object, name_form: str) -> list[Violation]:
+    """Problems of an updated object's metadata; what did not change is not looked at again."""
+    meta, before = new["metadata"], old["metadata"]
+    if all(meta.get(key) == before.get(key) for key in _MUTABLE):
+        return []
+    check_types(meta)
+    return check(new, name_form)
 
 
 def _check_name(name: object, form: str) -> list[Violation]:
@@ -141,6 +151,9 @@ def check_types(meta: object) -> None:
     """
     if not isinstance(meta, dict):
         raise failures.bad_request("metadata must be an object")
+    for key in _TEXTS:
+        if not isinstance(meta.get(key, ""), str | None):
+            raise failures.bad_request(f"metadata.{key} has the wrong type: {type(meta[key]).__name__}")
     for key, kind in (
         ("labels", dict),
         ("annotations", dict),
@@ -197,6 +210,6 @@ def _put(meta: dict[str, Any], key: str, value: object) -> None:
 
 def drop_empty(meta: dict[str, Any]) -> None:
     """Leave out empty maps and lists, as the server's encoding does."""
-    for key in ("labels", "annotations", "finalizers", "ownerReferences"):
+    for key in _MUTABLE:
         if key in meta and not meta[key]:
             del meta[key]

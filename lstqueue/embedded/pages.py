@@ -15,6 +15,8 @@ from lstqueue.embedded import failures, store
 from lstqueue.embedded.eventlog import Stored
 from lstqueue.kube import port
 
+_MATCHES = ("Exact", "NotOlderThan")
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:
@@ -68,7 +70,7 @@ class Pages:
         """Answer a LIST.
 
         Raises:
-            port.ApiError: 400 for a malformed query, 410 for a token or an exact revision that is no longer
+            port.ApiError: 400 or 422 for a malformed query, 410 for a token or an exact revision that is no longer
                 known, 504 for a revision from the future.
         """
         if query.continue_token:
@@ -106,10 +108,13 @@ class Pages:
 
     def _check_version(self, query: Query, revision: int) -> None:
         asked = revision_of(query.resource_version)
-        if query.match and query.match not in ("Exact", "NotOlderThan"):
-            raise failures.bad_request(f"resourceVersionMatch: unsupported value {query.match!r}")
+        if query.match and query.match not in _MATCHES:
+            problem = failures.unsupported("resourceVersionMatch", query.match, _MATCHES)
+            raise failures.bad_options("ListOptions", problem)
         if query.match and not query.resource_version:
-            raise failures.bad_request("resourceVersionMatch is forbidden unless resourceVersion is provided")
+            detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+            problem = failures.forbidden_field("resourceVersionMatch", detail)
+            raise failures.bad_options("ListOptions", problem)
         if asked > revision:
             message = f"Too large resource version: {asked}, current: {revision}"
             raise failures.refusal(504, "Timeout", message, retry_after=1)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from lstqueue.api import errors, quantities
 from lstqueue.embedded import failures
 from lstqueue.embedded.failures import Violation
 
 Spec = dict[str, Any]
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_QUANTITY = re.compile(r"[+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]+)?")
 _RESTART = ("Always", "OnFailure", "Never")
 _TERM_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -98,21 +98,22 @@ def _check_resources(resources: object, path: str) -> list[Violation]:
     if not isinstance(resources, dict):
         return []
     found = []
+    amounts: dict[tuple[str, str], int] = {}
     for part in ("limits", "requests"):
         for name, amount in (resources.get(part) or {}).items():
-            if isinstance(amount, bool) or _QUANTITY.fullmatch(str(amount)) is None:
-                found.append(
-                    failures.bad(f"{path}.{part}[{name}]", amount, "must be a non-negative quantity")
-                )
-    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    for name in sorted(limits.keys() | requests.keys()):
-        if "/" in name and str(limits.get(name)) != str(requests.get(name)):
-            detail = (
-                f"must be equal to {name} limit"
-                if name in limits
-                else "Limit must be set for non overcommitable resources"
-            )
-            found.append(failures.bad(f"{path}.requests", requests.get(name), detail))
+            try:
+                amounts[part, name] = quantities.parse(name, amount)
+            except errors.BadValueError as error:
+                found.append(failures.bad(f"{path}.{part}[{name}]", amount, str(error)))
+    for (part, name), amount in amounts.items():
+        limit = amounts.get(("limits", name))
+        extended = "/" in name
+        if part == "requests" and limit is None and extended:
+            detail = "Limit must be set for non overcommitable resources"
+            found.append(failures.required(f"{path}.limits[{name}]", detail))
+        elif part == "requests" and limit is not None and (amount > limit or (extended and amount != limit)):
+            detail = f"must be {'equal to' if extended else 'less than or equal to'} {name} limit"
+            found.append(failures.bad(f"{path}.requests", resources["requests"][name], detail))
     return found
 
 

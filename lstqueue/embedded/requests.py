@@ -17,6 +17,7 @@ JSON_PATCH = "application/json-patch+json"
 LARGEST_BODY = 3 * 2**20
 """Bytes; a real server's limit."""
 
+_POLICIES = ("Foreground", "Background", "Orphan")
 _TRUE = ("1", "t", "true")
 _FALSE = ("", "0", "f", "false")
 
@@ -62,14 +63,14 @@ class Parameters:
         """Whether nothing is to be stored.
 
         Raises:
-            port.InvalidError: 400 for a value other than All.
+            port.InvalidError: 422 for a value other than All.
         """
         return _dry_run(self.text("dryRun"))
 
 
 def _dry_run(value: str) -> bool:
     if value not in ("", "All"):
-        raise failures.bad_request(f'dryRun: Unsupported value: "{value}": supported values: "All"')
+        raise failures.bad_options("Options", failures.unsupported("dryRun", value, ("All",)))
     return value == "All"
 
 
@@ -132,7 +133,7 @@ def delete_options(parameters: Parameters, body: bytes) -> DeleteOptions:
     """Read the options of a DELETE from its body or, without one, from its query.
 
     Raises:
-        port.InvalidError: 400.
+        port.InvalidError: 400 or 422.
     """
     options = decode(body) if body else {}
     if not isinstance(options, dict):
@@ -142,10 +143,9 @@ def delete_options(parameters: Parameters, body: bytes) -> DeleteOptions:
     if grace is not None and (isinstance(grace, bool) or not isinstance(grace, int)):
         raise failures.bad_request("gracePeriodSeconds must be a number")
     propagation = options.get("propagationPolicy") or parameters.text("propagationPolicy")
-    if propagation not in ("", "Background", "Foreground", "Orphan"):
-        raise failures.bad_request(
-            f'propagationPolicy: Unsupported value: "{propagation}": '
-            'supported values: "Background", "Foreground", "Orphan"'
+    if propagation and propagation not in _POLICIES:
+        raise failures.bad_options(
+            "DeleteOptions", failures.unsupported("propagationPolicy", propagation, _POLICIES)
         )
     dry_run = [_dry_run(value) for value in options.get("dryRun") or ()]
     return DeleteOptions(
@@ -159,10 +159,13 @@ def delete_options(parameters: Parameters, body: bytes) -> DeleteOptions:
 
 def status_success(resource: port.Resource, name: str, uid: str) -> port.Object:
     """The Status that answers a DELETE after which nothing is left."""
+    details = {"name": name, "kind": resource.plural, "uid": uid}
+    if resource.group:
+        details["group"] = resource.group
     return {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
         "status": "Success",
-        "details": {"name": name, "group": resource.group, "kind": resource.plural, "uid": uid},
+        "details": details,
     }

@@ -11,7 +11,17 @@ from dataclasses import dataclass
 
 import orjson
 
-from lstqueue.embedded import backend, discovery, failures, faults, pages, requests, targets, watches
+from lstqueue.embedded import (
+    admission_own,
+    backend,
+    discovery,
+    failures,
+    faults,
+    pages,
+    requests,
+    targets,
+    watches,
+)
 from lstqueue.embedded.eventlog import Stored
 from lstqueue.kube import port
 
@@ -32,26 +42,53 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What to send back. `lost`: carry on as if it was sent, but close the connection instead."""
+    """What to send back. `lost`: carry on as if it was sent, but close the connection instead.
+
+    `retry_after` is in seconds.
+    """
 
     status: int
     body: bytes
     content_type: str = requests.JSON
     lost: bool = False
+    retry_after: float | None = None
+
+
+def refuse(error: port.ApiError, resource: port.Resource | None = None, name: str = "") -> Answer:
+    """The answer that carries a refusal."""
+    body = orjson.dumps(failures.as_status(error, resource, name))
+    return Answer(error.status, body, retry_after=error.retry_after)
 
 
 async def handle(state: backend.Backend, request: Request) -> Answer | watches.Watch:
-    """Carry out a request; a watch is returned open.
-
-    Raises:
-        port.ApiError: the request is refused.
-    """
+    """Carry out a request; a watch is returned open."""
     document = discovery.answer(request.path) if request.method == "GET" else None
     if document is not None:
         return Answer(200, orjson.dumps(document))
     if request.path in _HEALTH:
         return Answer(200, b"ok", "text/plain")
-    target = targets.parse_path(request.path)
+    try:
+        target = targets.parse_path(request.path)
+    except port.NotFoundError as error:
+        return refuse(error)
+    try:
+        return await _carry_out(state, request, target)
+    except port.ApiError as error:
+        return refuse(error, target.kind.resource, target.name or _name_in(request.body))
+
+
+def _name_in(body: bytes) -> str:
+    """The name in the body of a creation that was refused, as far as there is one."""
+    try:
+        name = orjson.loads(body)["metadata"]["name"]
+    except (orjson.JSONDecodeError, KeyError, TypeError, IndexError):
+        return ""
+    return name if isinstance(name, str) else ""
+
+
+async def _carry_out(
+    state: backend.Backend, request: Request, target: targets.Target
+) -> Answer | watches.Watch:
     verb = _verb(request, target)
     call = faults.Call(verb, target.kind.resource, target.namespace or None, target.name, target.subresource)
     lost = await state.faults.meet(call)
@@ -132,11 +169,8 @@ def _watch(state: backend.Backend, request: Request, target: targets.Target) -> 
 
 def _refuse_initial_events(parameters: requests.Parameters) -> None:
     if parameters.text("sendInitialEvents"):
-        message = (
-            "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList "
-            "feature gate is enabled"
-        )
-        raise port.InvalidError(422, "Invalid", message)
+        detail = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+        raise failures.bad_options("ListOptions", failures.forbidden_field("sendInitialEvents", detail))
 
 
 def _create(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
@@ -144,10 +178,20 @@ def _create(state: backend.Backend, request: Request, target: targets.Target) ->
     body = requests.decode(request.body)
     if target.subresource == "binding":
         return _bind(state, request, target, body)
+    _check_strictly(request, target, body)
     created = state.store.create(
         target.kind.resource, target.namespace or None, body, dry_run=request.parameters.dry_run()
     )
     return Answer(201, created.json())
+
+
+def _check_strictly(request: Request, target: targets.Target, body: object) -> None:
+    """With fieldValidation=Strict, refuse what pruning would silently drop. Built-in kinds prune nothing."""
+    if request.parameters.text("fieldValidation") != "Strict" or not isinstance(body, dict):
+        return
+    if target.kind.custom and (unknown := admission_own.unknown_fields(target.kind.resource.kind, body)):
+        fields = ", ".join(f'unknown field "{field}"' for field in unknown)
+        raise failures.bad_request(f"strict decoding error: {fields}")
 
 
 def _bind(state: backend.Backend, request: Request, target: targets.Target, body: object) -> Answer:
@@ -165,13 +209,15 @@ def _bind(state: backend.Backend, request: Request, target: targets.Target, body
 
 def _update(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
     requests.check_json(request.content_type)
+    body = requests.decode(request.body)
+    _check_strictly(request, target, body)
     resource = target.kind.resource
     existed = state.store.find(resource, target.namespace, target.name) is not None
     updated = state.store.replace(
         resource,
         target.namespace or None,
         target.name,
-        requests.decode(request.body),
+        body,
         subresource=target.subresource,
         dry_run=request.parameters.dry_run(),
     )
@@ -179,11 +225,13 @@ def _update(state: backend.Backend, request: Request, target: targets.Target) ->
 
 
 def _patch(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
+    patch = requests.decode_patch(request.content_type, request.body)
+    _check_strictly(request, target, patch)
     patched = state.store.patch(
         target.kind.resource,
         target.namespace or None,
         target.name,
-        requests.decode_patch(request.content_type, request.body),
+        patch,
         subresource=target.subresource,
         dry_run=request.parameters.dry_run(),
     )

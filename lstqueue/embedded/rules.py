@@ -51,7 +51,7 @@ class Rules:
     `default` and `check` get the old object, or None on creation; with `checks_status`, `check` also sees
     writes of the status.
     `grace` is for a kind that ends gracefully: seconds, from the object and what the request asked for.
-    `name` is the pattern for metadata.name: `subdomain`, `label` (RFC 1123) or `service` (RFC 1035).
+    `name` is the form of metadata.name: `subdomain` or `label` (RFC 1123).
     """
 
     default: Callable[[port.Object, port.Object | None], None] = _nothing

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 
-import orjson
 from aiohttp import web
 
 from lstqueue.embedded import backend, failures, faults, routes, store, watches
@@ -80,16 +79,18 @@ class ApiServer:
     async def _serve(self, incoming: web.BaseRequest) -> web.StreamResponse:
         try:
             request = await _read(incoming)
-            answer = await routes.handle(self._state, request)
         except port.ApiError as error:
-            return _refusal(error)
+            answer: routes.Answer | watches.Watch = routes.refuse(error)
+        else:
+            answer = await routes.handle(self._state, request)
         if isinstance(answer, watches.Watch):
             return await _stream(incoming, answer)
         if answer.lost:
             _abort(incoming)
-        return web.Response(
-            body=answer.body, status=answer.status, headers={"Content-Type": answer.content_type}
-        )
+        headers = {"Content-Type": answer.content_type}
+        if answer.retry_after is not None:
+            headers["Retry-After"] = str(max(1, round(answer.retry_after)))
+        return web.Response(body=answer.body, status=answer.status, headers=headers)
 
 
 async def _read(incoming: web.BaseRequest) -> routes.Request:
@@ -109,13 +110,6 @@ async def _read(incoming: web.BaseRequest) -> routes.Request:
         content_type=incoming.headers.get("Content-Type", ""),
         body=body,
     )
-
-
-def _refusal(error: port.ApiError) -> web.Response:
-    headers = {"Content-Type": JSON}
-    if error.retry_after is not None:
-        headers["Retry-After"] = str(max(1, round(error.retry_after)))
-    return web.Response(body=orjson.dumps(failures.as_status(error)), status=error.status, headers=headers)
 
 
 async def _stream(incoming: web.BaseRequest, watch: watches.Watch) -> web.StreamResponse:

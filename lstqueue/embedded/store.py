@@ -217,6 +217,7 @@ class Store:
         """
         kind = self.kind(resource)
         old = self.get(resource, namespace, name)
+        new: Any
         if isinstance(body, list):
             new = patches.apply_json_patch(old, body)
         elif isinstance(body, dict):

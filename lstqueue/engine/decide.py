@@ -91,7 +91,7 @@ def _admission(known: kept.Kept, turn: order.Turn) -> model.Admission:
 
 
 def _forecast(known: kept.Kept, jobs: list[model.Job]) -> tuple[bool, bool]:
-    """Forecast whom this pass must answer: everybody in line now and then, else the new and those ahead.
+    """Forecast for whom this pass must answer: everybody in line now and then, else those who are new.
 
     Returns:
         (whether published forecasts are out of date, whether this pass forecast everybody in line).
@@ -101,15 +101,19 @@ def _forecast(known: kept.Kept, jobs: list[model.Job]) -> tuple[bool, bool]:
     if not line:
         return False, False
     stale = snapshot.changed or any(_outran(job, snapshot.forecast_at, now, config) for job in jobs)
-    asked = len(line)
-    if not stale or now - snapshot.forecast_at < config.forecast_interval:
-        new = [verdict.wants_forecast(turn.standing, known.codes.get(turn.standing.job.uid)) for turn in line]
-        asked = len(new) - new[::-1].index(True) if True in new else 0
+    due = stale and now - snapshot.forecast_at >= config.forecast_interval
+    asked = [
+        here.job.uid for here in map(_standing, line) if due or verdict.wants_forecast(here, known.codes)
+    ]
     if asked:
-        scene = outlook.Scene(known.free, known.nodes, jobs, known.standings, line, known.fitted.placed, now)
-        uids = frozenset(turn.standing.job.uid for turn in line[:asked])
-        known.outlooks = outlook.foresee(scene, uids)
-    return stale, asked == len(line)
+        placed = known.fitted.placed
+        scene = outlook.Scene(known.free, known.nodes, jobs, known.standings, line, placed, now, config)
+        known.outlooks = outlook.foresee(scene, frozenset(asked))
+    return stale, len(asked) == len(line)
+
+
+def _standing(turn: order.Turn) -> standing.Standing:
+    return turn.standing
 
 
 def _is_foreseeable(known: kept.Kept, turn: order.Turn) -> bool:

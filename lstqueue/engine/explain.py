@@ -62,8 +62,10 @@ def _not_waiting(kept: Kept, job: model.Job) -> str:
         return "It is admitted by this pass."
     if job.state is model.State.ENDING:
         return "It has ended or was suspended, and its pods still leave."
-    running = words.duration(kept.now - job.since)
-    return f"It runs since {running}." if job.state is model.State.RUNNING else f"It starts since {running}."
+    elapsed = words.duration(kept.now - job.since)
+    if job.state is model.State.RUNNING:
+        return f"It has been running for {elapsed}."
+    return f"It was admitted {elapsed} ago and starts."
 
 
 def _needed(job: model.Job) -> tuple[tuple[str, int], ...]:
@@ -140,7 +142,7 @@ def _change(kept: Kept, job: model.Job, gang: gangs.Gang, code: model.Code) -> s
         pool, resource, needed, left, _ = reasons.tightest_quota(kept.free, gang, unused=False)
         missing = words.amount(resource, needed - left)
         then = "it would start now" if _nodes_fit(kept.free, gang) else "it would wait for room on nodes only"
-        return f'With {missing} more nominal quota in pool "{pool}" of queue "{job.queue}" {then}.'
+        return f'With {missing} more of nominal quota in pool "{pool}" of queue "{job.queue}" {then}.'
     if code is model.Code.NO_ROOM:
         return _smaller(kept, job, gang)
     if code is model.Code.HEAD_OF_LINE:

@@ -70,7 +70,7 @@ def walk(line: list[order.Turn], free: room.Room, possible: Possibility, now: in
         if turn.gang.unlisted is not None:
             done.codes[job.uid] = model.Code.RESOURCE_NOT_IN_QUEUE
         elif job.not_before > now:
-            done.codes[job.uid] = model.Code.BACKING_OFF
+            done.codes[job.uid] = possible.code(turn.gang) or model.Code.BACKING_OFF
         elif turn.lane in stuck:
             never = possible.code(turn.gang) if turn.strict else None
             done.codes[job.uid] = never or stuck[turn.lane]

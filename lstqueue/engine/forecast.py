@@ -32,7 +32,8 @@ class Entrant:
     """A waiting job in the simulation, in the order of the sequence it comes in.
 
     `ready` is when its back-off ends, `duration` launch cost and run time in ms, None when not known;
-    `asked` says that the simulation must go on until it starts.
+    `asked` says that the simulation must go on until it starts. `ghost` is the index of the ghost to ask for
+    a better deadline if this one ends after its own `deadline`; -1: none.
     """
 
     gang: gangs.Gang
@@ -40,11 +41,13 @@ class Entrant:
     ready: int
     duration: int | None
     asked: bool
+    ghost: int = -1
+    deadline: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Ghost:
-    """A hypothetical job behind the first `behind` entrants."""
+    """A hypothetical job behind the first `behind` entrants; dropped when all who refer to it end in time."""
 
     gang: gangs.Gang
     behind: int
@@ -97,6 +100,10 @@ class _Play:
         self.starts = Starts()
         self._free, self._entrants, self._ghosts = free, entrants, ghosts
         self._missing = sum(entrant.asked for entrant in entrants) + len(ghosts)
+        self._wanted = [0] * len(ghosts)
+        for entrant in entrants:
+            if ghosts and entrant.ghost >= 0:
+                self._wanted[entrant.ghost] += 1
         self._events: list[tuple[int, int, Sequence[room.Release], int]] = []
         for time, releases in ends:
             self._events.append((time, len(self._events), releases, -1))
@@ -170,10 +177,21 @@ class _Play:
         self.starts.entrants[index] = time
         self._missing -= entrant.asked
         if entrant.duration is not None:
+            if self._ghosts and entrant.ghost >= 0 and time + entrant.duration <= entrant.deadline:
+                self._drop(entrant.ghost)
             self._sequence += 1
             releases = room.release_after(entrant.gang.queue, taken, self._free)
             heapq.heappush(self._events, (time + entrant.duration, self._sequence, releases, -1))
         return True
+
+    def _drop(self, ghost: int) -> None:
+        """One less who needs a ghost's answer; without any it disappears."""
+        self._wanted[ghost] -= 1
+        lane = self._lane_of["ghost", ghost]
+        if self._wanted[ghost] == 0 and self._lanes[lane]:
+            self._lanes[lane].clear()
+            self._show_head(lane)
+            self._missing -= 1
 
     def _haunt(self, index: int, time: int) -> bool:
         if not self._free.could_place(self._ghosts[index].gang):

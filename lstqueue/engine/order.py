@@ -10,7 +10,8 @@ which are all times in ms; keys of queues with different orders are compared as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lstqueue.engine import gangs, model, standing
@@ -35,7 +36,12 @@ class Turn:
     standing: standing.Standing
     gang: gangs.Gang
     lane: str | int
-    strict: bool
+    order: model.Order
+
+    @property
+    def strict(self) -> bool:
+        """Whether it holds up everybody behind it in its queue."""
+        return self.order is model.Order.FIFO
 
 
 def policy(queue: model.Queue, config: model.Config) -> model.Order:
@@ -80,11 +86,20 @@ def line_up(
         job = here.job
         gang = gangs_of[job.uid]
         order = policy(queues[job.queue], config)
-        strict = order is model.Order.FIFO
-        lane = job.queue if strict else id(gang)
-        turns.append(Turn(rank(order, here, gang.share, config), here, gang, lane, strict))
+        lane = job.queue if order is model.Order.FIFO else id(gang)
+        turns.append(Turn(rank(order, here, gang.share, config), here, gang, lane, order))
     turns.sort(key=_rank)
     return turns
+
+
+def keeps_place(line: Sequence[Turn], index: int, deadline: int, now: int, config: model.Config) -> bool:
+    """Whether `line[index]` would stay where it is if its deadline were `deadline` (ms since the epoch)."""
+    turn = line[index]
+    moved = dataclasses.replace(turn.standing.job, deadline=deadline, published=model.Published())
+    here = standing.refresh(moved, now, config)
+    new = rank(turn.order, here, turn.gang.share, config)
+    before = index == 0 or line[index - 1].rank < new
+    return before and (index + 1 == len(line) or new < line[index + 1].rank)
 
 
 def barred(job: model.Job, queues: Mapping[str, model.Queue]) -> model.Code | None:

@@ -43,6 +43,7 @@ class Scene:
     line: Sequence[order.Turn]
     placed: Mapping[str, room.Placement]
     now: int
+    config: model.Config
 
 
 def foresee(scene: Scene, asked: frozenset[str]) -> dict[str, Outlook]:
@@ -63,23 +64,20 @@ def foresee(scene: Scene, asked: frozenset[str]) -> dict[str, Outlook]:
         forecast.simulate(
             scene.free.copy(),
             [(times[which], releases) for times, releases in ends],
-            [_entrant(turn, which, asked) for turn in turns],
+            [_entrant(turn, which, asked, ghost_of) for turn in turns],
             ghosts if which == _HI else (),
             scene.now,
         )
         for which in _needed(scene)
     ]
-    starts = {}
-    for index, turn in enumerate(turns):
-        if turn.standing.job.uid in asked:
-            starts[turn.standing.job.uid] = [played.entrants.get(index) for played in rounds]
     last = rounds[-1].ghosts
-    return {
-        turn.standing.job.uid: _outlook(
-            turn, starts[turn.standing.job.uid], last.get(ghost_of.get(turn.standing.job.uid, -1))
-        )
-        for turn in wanted
-    }
+    seen: dict[str, Outlook] = {}
+    for index, turn in enumerate(turns):
+        uid = turn.standing.job.uid
+        if uid in asked:
+            starts = [played.entrants.get(index) for played in rounds]
+            seen[uid] = _outlook(scene, index, starts, last.get(ghost_of.get(uid, -1)))
+    return seen
 
 
 _LO, _MID, _HI = 0, 1, 2
@@ -108,13 +106,16 @@ def _ends(scene: Scene) -> list[tuple[estimate.Finish, list[room.Release]]]:
     return ends
 
 
-def _entrant(turn: order.Turn, which: int, asked: frozenset[str]) -> forecast.Entrant:
+def _entrant(
+    turn: order.Turn, which: int, asked: frozenset[str], ghost_of: Mapping[str, int]
+) -> forecast.Entrant:
     job = turn.standing.job
     duration = None
     if job.estimate is not None:
         quantile = (job.estimate.lo, job.estimate.mid, job.estimate.hi)[which]
         duration = job.overhead + quantile
-    return forecast.Entrant(turn.gang, turn.lane, job.not_before, duration, job.uid in asked)
+    ghost, deadline = ghost_of.get(job.uid, -1), job.deadline or 0
+    return forecast.Entrant(turn.gang, turn.lane, job.not_before, duration, job.uid in asked, ghost, deadline)
 
 
 def _ghosts(
@@ -142,9 +143,9 @@ def _segment(turn: order.Turn) -> tuple[int, int]:
     return turn.rank[:2]
 
 
-def _outlook(turn: order.Turn, starts: list[int | None], ghost: int | None) -> Outlook:
+def _outlook(scene: Scene, index: int, starts: list[int | None], ghost: int | None) -> Outlook:
     known = [start for start in starts if start is not None]
-    job = turn.standing.job
+    job = scene.line[index].standing.job
     run = job.estimate
     slowest = None if run is None else job.overhead + run.hi
     feasible = None if ghost is None or slowest is None else ghost + slowest
@@ -156,8 +157,9 @@ def _outlook(turn: order.Turn, starts: list[int | None], ghost: int | None) -> O
     lo, mid, hi = known if len(known) == len(_ALL) else known * len(_ALL)
     ends = (lo + job.overhead + run.lo, mid + job.overhead + run.mid, hi + slowest)
     finish = (min(ends), max(ends))
-    if turn.strict or (job.deadline is not None and finish[1] <= job.deadline):
-        # An earlier deadline keeps its rank (fifo) or improves it.
+    if job.deadline is not None and finish[1] <= job.deadline:
+        feasible = finish[1]  # a tighter deadline does not worsen its rank
+    elif feasible is None or order.keeps_place(scene.line, index, finish[1], scene.now, scene.config):
         feasible = finish[1]
     return Outlook(start, finish, ends[_MID], feasible)
 

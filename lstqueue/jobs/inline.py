@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lstqueue.api import names
+from lstqueue.api import errors, names
 from lstqueue.jobs import views
 
 Object = dict[str, Any]
@@ -103,26 +103,31 @@ def job(gang: Gang, group: str, restart: int, template: Mapping[str, Any]) -> Ob
 
 
 def pod_template(gang: Gang, group: str, restart: int, template: Mapping[str, Any]) -> Object:
-    """Return the user's template with our labels, gate, class and rendezvous environment added."""
+    """Return the user's template with our labels, gate, class and rendezvous environment added.
+
+    Raises:
+        BadValueError: a field that is added to is not of the form that a pod has.
+    """
     built: Object = copy.deepcopy(dict(template))
-    metadata = built.setdefault("metadata", {})
+    metadata = built["metadata"] = _mapping(built.get("metadata"), "metadata")
     metadata["labels"] = {
-        **(metadata.get("labels") or {}),
+        **_mapping(metadata.get("labels"), "metadata.labels"),
         names.LABEL_JOB: gang.uid,
         names.LABEL_GROUP: group,
         names.LABEL_RESTART: str(restart),
     }
     spec = built["spec"]
     spec["restartPolicy"] = "Never"
-    spec.setdefault("priorityClassName", names.PRIORITY_CLASS)
-    gates = [gate for gate in spec.get("schedulingGates") or [] if gate.get("name") != names.GATE]
+    spec["priorityClassName"] = spec.get("priorityClassName") or names.PRIORITY_CLASS
+    gates = _mappings(spec.get("schedulingGates"), "spec.schedulingGates")
+    gates = [gate for gate in gates if gate.get("name") != names.GATE]
     spec["schedulingGates"] = [*gates, {"name": names.GATE}]
     if gang.service:
         spec["subdomain"] = gang.service
     environment = rendezvous(gang, restart)
-    for container in [*(spec.get("initContainers") or []), *spec["containers"]]:
-        own = container.get("env") or []
-        taken = {variable.get("name") for variable in own}
+    for container in [*_mappings(spec.get("initContainers"), "spec.initContainers"), *spec["containers"]]:
+        own = _mappings(container.get("env"), "env of a container")
+        taken = [variable.get("name") for variable in own]
         # Ours come first, so that a user's variable may refer to them by $(NAME).
         container["env"] = [item for item in environment if item["name"] not in taken] + own
     return built
@@ -151,8 +156,16 @@ def rendezvous(gang: Gang, restart: int) -> list[Object]:
 def probe_pod(gang: Gang, group: str, template: Mapping[str, Any]) -> Object:
     """Build a pod of a group for a dry run: the server then says what it would make of it."""
     built = pod_template(gang, group, 0, template)
-    built["metadata"]["generateName"] = f"{gang.name}-"
-    return {"apiVersion": "v1", "kind": "Pod", **built}
+    # Of a template's metadata the Job controller takes no name and no namespace either.
+    metadata = {
+        key: _mapping(built["metadata"].get(key), f"metadata.{key}") for key in ("labels", "annotations")
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**metadata, "generateName": f"{gang.name}-"},
+        "spec": built["spec"],
+    }
 
 
 def ungate(
@@ -200,10 +213,26 @@ def suspend(child: views.ChildView, *, value: bool) -> Object:
     return {"metadata": {"resourceVersion": child.version}, "spec": {"suspend": value}}
 
 
-def owned_by(raw: Mapping[str, Any], uid: str) -> bool:
-    """Whether an object's controller is the DeadlineJob with this UID."""
-    references = raw["metadata"].get("ownerReferences") or []
-    return any(reference.get("uid") == uid and reference.get("controller") for reference in references)
+def owning_job(raw: Mapping[str, Any]) -> str:
+    """Return the UID of the DeadlineJob that controls an object, "" for objects that none controls."""
+    for reference in raw["metadata"].get("ownerReferences") or []:
+        if reference.get("controller") and reference.get("kind") == "DeadlineJob":
+            return str(reference.get("uid"))
+    return ""
+
+
+def _mapping(value: Any, field: str) -> Object:
+    """Return an object of a template, where null is an empty one."""
+    if value is None or isinstance(value, dict):
+        return value or {}
+    raise errors.BadValueError(f"{field} is not an object", "write a mapping of fields, as in a pod")
+
+
+def _mappings(value: Any, field: str) -> list[Object]:
+    """Return a list of objects of a template, where null is an empty one."""
+    if value is None or (isinstance(value, list) and all(isinstance(item, dict) for item in value)):
+        return value or []
+    raise errors.BadValueError(f"{field} is not a list of objects", "write a list, as in a pod")
 
 
 def _metadata(gang: Gang, name: str, labels: Mapping[str, str]) -> Object:

@@ -46,6 +46,14 @@ def requests(spec: Spec) -> model.Resources:
     return model.resources(running)
 
 
+def asked(spec: Spec) -> set[str]:
+    """Return the names of all resources that a pod asks for, however much of each."""
+    found = set((spec.get("resources") or {}).get("requests") or {}) | set(spec.get("overhead") or {})
+    for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
+        found |= _declared(container).keys()
+    return found
+
+
 def shape(spec: Spec) -> model.PodShape:
     """Return all that decides where the pod may run."""
     return model.PodShape(
@@ -127,9 +135,13 @@ def _requirement(item: Mapping[str, Any], *, field: bool) -> model.Requirement:
 
 
 def _container(container: Mapping[str, Any]) -> dict[str, int]:
+    return _amounts(_declared(container))
+
+
+def _declared(container: Mapping[str, Any]) -> dict[str, Any]:
     declared = container.get("resources") or {}
     # A limit without a request is the request; the API server defaults it so, a raw template does not.
-    return _amounts({**(declared.get("limits") or {}), **(declared.get("requests") or {})})
+    return {**(declared.get("limits") or {}), **(declared.get("requests") or {})}
 
 
 def _total(containers: Iterable[Mapping[str, Any]]) -> dict[str, int]:

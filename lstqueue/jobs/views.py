@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lstqueue.api import names, times
+from lstqueue.api import errors, names, quantities, times
 from lstqueue.jobs import podspec
 from lstqueue.topology import model
 
@@ -33,8 +33,9 @@ class Pinning:
 class PodView:
     """A pod. `job` is the UID of the DeadlineJob it belongs to, empty for pods that are not ours.
 
-    `index` is its completion index, -1 when it has none. `attempt` is -1 until it is ungated. `charge` is
-    "queue/pool" as stamped when it was ungated. `refused` says that a kubelet would not have it.
+    `owner` is the UID of its controller. `index` is its completion index, -1 when it has none. `attempt` is
+    -1 until it is ungated. `charge` is "queue/pool" as stamped when it was ungated. `refused` says that a
+    kubelet would not have it.
     """
 
     uid: str
@@ -47,6 +48,7 @@ class PodView:
     ready: bool
     deleting: bool
     job: str = ""
+    owner: str = ""
     group: str = ""
     restart: int = 0
     attempt: int = -1
@@ -64,6 +66,11 @@ class PodView:
         return self.phase in ("Succeeded", "Failed")
 
     @property
+    def succeeded(self) -> bool:
+        """Whether it did its work: one that ends well only because it was told to leave did not."""
+        return self.phase == "Succeeded" and not self.deleting
+
+    @property
     def gated(self) -> bool:
         """Whether our gate is still on it."""
         return self.pinning is not None
@@ -71,7 +78,10 @@ class PodView:
 
 @dataclass(frozen=True, slots=True)
 class ChildView:
-    """A child Job of an inline gang. `done` holds the completion indexes that succeeded."""
+    """A child Job of an inline gang. `job` is the UID of the DeadlineJob that controls it, empty for others.
+
+    `done` holds the completion indexes that succeeded.
+    """
 
     uid: str
     namespace: str
@@ -90,39 +100,50 @@ class ChildView:
     completion_time: int | None
 
 
-REFUSALS = ("UnexpectedAdmissionError", "OutOf", "NodeAffinity", "NodeName", "TopologyAffinityError")
+REFUSALS = (
+    "UnexpectedAdmissionError",
+    "OutOf",
+    "NodeAffinity",
+    "NodeName",
+    "NodeShutdown",
+    "TopologyAffinityError",
+)
 """How the reasons of a kubelet begin that would not admit a pod after it was bound."""
+REJECTED = "Pod was rejected"
+"""How its message begins, whatever the reason (Evicted may be one): the pod never ran there."""
 
 
 def pod(raw: Object) -> PodView:
-    """Project a pod. Raises ValueError for quantities no API server would store."""
+    """Project a pod, whatever its owner wrote into it."""
     meta, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
     conditions = {item["type"]: item for item in status.get("conditions") or []}
     ours = labels.get(names.LABEL_JOB, "")
     phase = status.get("phase") or "Pending"
     reason, message = _why(status, conditions)
+    pinning = _pinning(spec) if ours else None
     return PodView(
         uid=meta["uid"],
         namespace=meta["namespace"],
         name=meta["name"],
         version=meta["resourceVersion"],
-        requests=podspec.requests(spec),
+        requests=_requests(spec),
         node=spec.get("nodeName") or "",
         phase=phase,
         ready=(conditions.get("Ready") or {}).get("status") == "True",
         deleting="deletionTimestamp" in meta,
         job=ours,
+        owner=_controller(meta),
         group=labels.get(names.LABEL_GROUP, ""),
         restart=number(labels.get(names.LABEL_RESTART), 0),
-        attempt=number(labels.get(names.LABEL_ATTEMPT), -1),
+        attempt=number(labels.get(names.LABEL_ATTEMPT), -1) if pinning is None else -1,
         index=number(labels.get(INDEX) or annotations.get(INDEX), -1),
         charge=annotations.get(names.ANNOTATION_CHARGE, ""),
         reason=reason,
         message=message,
-        refused=phase == "Failed" and (status.get("reason") or "").startswith(REFUSALS),
+        refused=phase == "Failed" and (reason.startswith(REFUSALS) or message.startswith(REJECTED)),
         disrupted=(conditions.get("DisruptionTarget") or {}).get("status") == "True",
-        pinning=_pinning(spec) if ours else None,
+        pinning=pinning,
     )
 
 
@@ -137,7 +158,7 @@ def child(raw: Object) -> ChildView:
         namespace=meta["namespace"],
         name=meta["name"],
         version=meta["resourceVersion"],
-        job=labels.get(names.LABEL_JOB, ""),
+        job=_controller(meta, f"{names.GROUP}/"),
         group=labels.get(names.LABEL_GROUP, ""),
         restart=number(labels.get(names.LABEL_RESTART), 0),
         suspended=bool(spec.get("suspend")),
@@ -173,7 +194,27 @@ def ranges(numbers: tuple[int, ...]) -> str:
 
 def number(text: str | None, default: int) -> int:
     """Read a label that ought to be a number; one that somebody spoilt reads as `default`."""
-    return int(text) if text and text.isascii() and text.isdigit() else default
+    return int(text) if text and len(text) < _DIGITS and text.isascii() and text.isdigit() else default
+
+
+_DIGITS = 10
+"""Longer numbers are no index or counter of ours; Python even refuses to read very long ones."""
+
+
+def _controller(meta: Object, group: str = "") -> str:
+    """Return the UID of the object that controls this one, if its kind is of that API group, else ""."""
+    for reference in meta.get("ownerReferences") or ():
+        if reference.get("controller") and str(reference["apiVersion"]).startswith(group):
+            return str(reference["uid"])
+    return ""
+
+
+def _requests(spec: Object) -> model.Resources:
+    """Return what a pod asks for; absurd amounts, which API servers store, count as the largest there is."""
+    try:
+        return podspec.requests(spec)
+    except errors.BadValueError:
+        return model.resources({**dict.fromkeys(podspec.asked(spec), quantities.LARGEST), model.PODS: 1})
 
 
 def _pinning(spec: Object) -> Pinning | None:
@@ -194,10 +235,10 @@ def _why(status: Object, conditions: Mapping[str, Object]) -> tuple[str, str]:
     scheduled = conditions.get("PodScheduled") or {}
     if scheduled.get("status") == "False":
         return scheduled.get("reason") or "", scheduled.get("message") or ""
-    for container in status.get("containerStatuses") or []:
+    for container in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
         state = container.get("state") or {}
         held = state.get("waiting") or state.get("terminated") or {}
-        if held.get("reason"):
+        if held.get("reason") and held.get("exitCode") != 0:
             code = f"exit code {held['exitCode']}" if "exitCode" in held else ""
             return held["reason"], held.get("message") or code
     return "", ""

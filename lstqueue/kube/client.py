@@ -15,6 +15,7 @@ from urllib import parse
 
 import aiohttp
 from kubernetes.aio import client
+from kubernetes.aio.client import rest
 
 import lstqueue
 from lstqueue.kube import login, port, wire
@@ -28,7 +29,17 @@ _AGENT = f"lstqueue/{lstqueue.__version__}"
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
 """The library's own timeout would count from the request only; `asyncio.timeout` covers credentials too."""
 
+_KEEP_IDLE = 300.0
+"""Seconds that an idle connection is kept."""
+
 _Query = Iterable[tuple[str, str]]
+
+
+class _Connections(rest.RESTClientObject):
+    """The library's connections, kept longer when idle: bursts of writes are often more than 15 s apart."""
+
+    def _create_connector(self) -> aiohttp.TCPConnector:
+        return aiohttp.TCPConnector(limit=self.maxsize, ssl=self.ssl_context, keepalive_timeout=_KEEP_IDLE)
 
 
 async def connect(
@@ -58,6 +69,7 @@ async def connect(
     configuration = await login.configure(url=url, token=token, ca=ca, kubeconfig=kubeconfig, context=context)
     try:
         api = client.ApiClient(configuration)
+        api.rest_client = _Connections(configuration)
     except (OSError, ValueError) as error:
         raise LoginError(f"the certificates for {configuration.host} cannot be used: {error}") from error
     return KubeClient(api, deadline=deadline, watch_slack=watch_slack)

@@ -78,7 +78,9 @@ class Operator:
         if self._fed:
             await self._swept.wait()
         self.synced.set()
-        await self.loop.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.loop.steps())
+            group.create_task(self.loop.run())
 
     async def _sweeps(self) -> None:
         while True:

@@ -7,10 +7,12 @@ Indexes by gang and by node make a change cost what it touches, not the size of 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lstqueue.api import names
 from lstqueue.engine import model
 from lstqueue.jobs import views
 from lstqueue.operator import ledger as ledgers
@@ -22,6 +24,8 @@ Object = Mapping[str, Any]
 
 BURIED = 20_000
 """How many deleted UIDs are remembered: far more than can be between a reply and its watch event."""
+FOR_EVER = 1 << 64
+"""Above every resourceVersion."""
 
 
 @dataclass(slots=True)
@@ -31,14 +35,17 @@ class Record:
     `assumed` is an admission that was decided and not confirmed yet: its room is charged at once. `said` is
     what the newest status write on its way will publish. `shapes` come from intake; None until it is done,
     and it is asked again at `ask_at`.
-    `held_back` tells the engine not to admit, and the user why. `retry_at` (ms) delays the next
-    write after one that failed `failures` times in a row. `templates` are kept while they may be needed.
+    `held_back` tells the engine not to admit, and the user why. `retry_at` (ms) delays the next write after
+    `failures` in a row did not go through; `doubtful` says that it must be read before that, since what it
+    looks like now is not known. `templates` are kept while they may be needed, `evicted` are pods that had
+    to leave and did: their Job shows only that a pod is gone, which would be the gang's own fault.
     """
 
     ledger: ledgers.Ledger
     templates: Mapping[str, Object] = field(default_factory=dict)
     children: dict[str, views.ChildView] = field(default_factory=dict)
     pods: dict[str, views.PodView] = field(default_factory=dict)
+    evicted: dict[str, views.PodView] = field(default_factory=dict)
     assumed: ledgers.Admission | None = None
     said: model.Published | None = None
     shapes: tuple[model.Group, ...] | None = None
@@ -48,14 +55,15 @@ class Record:
     retry_at: int = 0
     ask_at: int = 0
     failures: int = 0
+    doubtful: bool = False
     engine_job: model.Job | None = None
 
 
 class Cache:
     """Projections of DeadlineJobs, GPUQueues, child Jobs, pods and nodes.
 
-    `touched` collects the UIDs of DeadlineJobs to look at again; `changed` says that a pass could decide
-    something new. `ring` is called on every meaningful change.
+    `touched` collects the UIDs of DeadlineJobs to look at again, and `touches` is set when there are any;
+    `changed` says that a pass could decide something new. `ring` is called on every meaningful change.
     """
 
     def __init__(self, ring: Callable[[], None]) -> None:
@@ -64,12 +72,14 @@ class Cache:
         self.queues: dict[str, queue_views.QueueView] = {}
         self.nodes: dict[str, node_views.NodeView] = {}
         self.touched: set[str] = set()
+        self.touches = asyncio.Event()
         self.changed = True
         self._node_used: dict[str, dict[str, int]] = {}
         self._engine_nodes: dict[str, topology.Node] = {}
         self._pods: dict[str, views.PodView] = {}
         self._orphans: dict[str, dict[str, views.PodView]] = {}
         self._children: dict[str, views.ChildView] = {}
+        self._children_of: dict[str, dict[str, views.ChildView]] = {}
         self._buried: dict[str, int] = {}
 
     # DeadlineJobs
@@ -85,26 +95,39 @@ class Cache:
             return
         seen = ledgers.read(raw)
         if record is None:
-            record = Record(seen)
-            record.pods = self._orphans.pop(uid, {})
-            record.children = {child.uid: child for child in self._children.values() if child.job == uid}
-            self.records[uid] = record
+            record = self.records[uid] = Record(seen)
+            self._adopt(record)
+        if record.evicted and seen.status.restarts != record.ledger.status.restarts:
+            record.evicted.clear()
         record.ledger = seen
         record.engine_job = None
         if seen.final:
-            record.templates, record.shapes = {}, record.shapes
+            record.templates = {}
         elif seen.spec is not None and not record.templates:
             record.templates = {group["name"]: group["template"] for group in raw["spec"]["groups"]}
         if seen.status.admission is not None:
             record.assumed = None
         self._touch(uid)
 
+    def _adopt(self, record: Record) -> None:
+        """Give a new record what arrived before it; claims from other namespaces are void."""
+        uid, namespace = record.ledger.uid, record.ledger.namespace
+        waiting = self._orphans.get(uid, {})
+        record.pods = {pod.uid: pod for pod in waiting.values() if pod.namespace == namespace}
+        left = {pod.uid: pod for pod in waiting.values() if pod.namespace != namespace}
+        if left:
+            self._orphans[uid] = left
+        else:
+            self._orphans.pop(uid, None)
+        children = self._children_of.get(uid, {}).values()
+        record.children = {child.uid: child for child in children if child.namespace == namespace}
+
     def _bury(self, uid: str, version: int) -> None:
         record = self.records.pop(uid, None)
         self._remember_end(uid, version)
         if record is not None:
             if record.pods:
-                self._orphans[uid] = record.pods
+                self._orphans[uid] = {**self._orphans.get(uid, {}), **record.pods}
             self._touch(uid)
 
     def _remember_end(self, uid: str, version: int) -> None:
@@ -117,73 +140,100 @@ class Cache:
 
     def apply_child(self, event: str, raw: Object) -> None:
         """Take in a child Job."""
-        seen = views.child(raw)
-        known = self._children.get(seen.uid)
+        uid, version = raw["metadata"]["uid"], int(raw["metadata"]["resourceVersion"])
+        known = self._children.get(uid)
         if event == "DELETED":
-            self._children.pop(seen.uid, None)
-            self._remember_end(seen.uid, int(seen.version))
-        elif seen.uid in self._buried or (known is not None and int(known.version) >= int(seen.version)):
-            return
-        else:
+            self._remember_end(uid, version)
+            self._put_child(known, None)
+        elif uid not in self._buried and (known is None or int(known.version) < version):
+            self._put_child(known, views.child(raw))
+
+    def _put_child(self, known: views.ChildView | None, seen: views.ChildView | None) -> None:
+        if known is not None:
+            del self._children[known.uid]
+            del self._children_of[known.job][known.uid]
+            if not self._children_of[known.job]:
+                del self._children_of[known.job]
+        if seen is not None:
             self._children[seen.uid] = seen
-        record = self.records.get(seen.job)
-        if record is not None:
-            if event == "DELETED":
-                record.children.pop(seen.uid, None)
-            else:
-                record.children[seen.uid] = seen
-            record.engine_job = None
-            self._touch(seen.job)
+            self._children_of.setdefault(seen.job, {})[seen.uid] = seen
+        for view in (known, seen):
+            record = self._record_of(view) if view is not None else None
+            if view is not None and record is not None:
+                record.children.pop(view.uid, None)
+                if view is seen:
+                    record.children[view.uid] = view
+                self._touch(view.job)
 
     def apply_pod(self, event: str, raw: Object) -> None:
-        """Take in a pod, ours or anybody's."""
-        uid = raw["metadata"]["uid"]
+        """Take in a pod, ours or anybody's.
+
+        One that loses our label, or gets it, leaves one watch as DELETED and enters another, in any order and
+        at one version. An end told by a list has no labels, and no version that means anything.
+        """
+        meta = raw["metadata"]
+        uid, version = meta["uid"], int(meta["resourceVersion"])
         known = self._pods.get(uid)
         if event == "DELETED":
-            self._remember_end(uid, int(raw["metadata"]["resourceVersion"]))
+            listed = "spec" not in raw
+            if known is not None and not listed and _only_moved(known, meta):
+                return
+            self._remember_end(uid, FOR_EVER if listed else version)
             if known is not None:
                 self._put_pod(known, None)
-            return
-        if uid in self._buried:
-            return
-        seen = views.pod(raw)
-        if known is not None and int(known.version) >= int(seen.version):
-            return
-        self._put_pod(known, seen)
+        elif version >= self._buried.get(uid, 0) and (known is None or int(known.version) < version):
+            self._put_pod(known, views.pod(raw))
 
     def _put_pod(self, known: views.PodView | None, seen: views.PodView | None) -> None:
         """Replace a pod and what was counted for it."""
-        pod = seen or known
-        assert pod is not None
-        for view, sign in ((known, -1), (seen, 1)):
-            if view is not None and view.node and not view.gone:
-                self._charge(view, sign)
-        if seen is None:
-            self._pods.pop(pod.uid, None)
-        else:
-            self._pods[pod.uid] = seen
-        if not pod.job:
-            # A foreign pod matters by the room it takes.
-            if known is None or seen is None or (known.node, known.gone) != (seen.node, seen.gone):
-                self._stir()
-            return
-        record = self.records.get(pod.job)
+        if known is not None:
+            self._count(known, -1)
+            del self._pods[known.uid]
+            if known.job:
+                self._leave(known)
+        if seen is not None:
+            self._count(seen, 1)
+            self._pods[seen.uid] = seen
+            if seen.job:
+                self._enter(seen)
+        # A foreign pod matters by the room it takes.
+        if _taken(known) != _taken(seen):
+            self._stir()
+
+    def _enter(self, pod: views.PodView) -> None:
+        record = self._record_of(pod)
         home = record.pods if record is not None else self._orphans.setdefault(pod.job, {})
-        if seen is None:
-            home.pop(pod.uid, None)
-            if record is None and not home:
-                del self._orphans[pod.job]
-        else:
-            home[pod.uid] = seen
-        if record is not None:
-            record.engine_job = None
+        home[pod.uid] = pod
         self._touch(pod.job)
 
-    def _charge(self, pod: views.PodView, sign: int) -> None:
-        used = self._node_used.setdefault(pod.node, {})
-        for name, amount in pod.requests:
-            used[name] = used.get(name, 0) + sign * amount
-        self._engine_nodes.pop(pod.node, None)
+    def _leave(self, pod: views.PodView) -> None:
+        record = self._record_of(pod)
+        if record is not None:
+            record.pods.pop(pod.uid, None)
+            if pod.disrupted and pod.phase != "Succeeded":
+                record.evicted[pod.uid] = replace(pod, phase="Failed", deleting=True)
+        else:
+            home = self._orphans.get(pod.job, {})
+            home.pop(pod.uid, None)
+            if not home:
+                self._orphans.pop(pod.job, None)
+        self._touch(pod.job)
+
+    def _record_of(self, view: views.PodView | views.ChildView) -> Record | None:
+        """Return the record a pod or Job belongs to, to be changed; claims across namespaces are void."""
+        record = self.records.get(view.job)
+        if record is None or record.ledger.namespace != view.namespace:
+            return None
+        record.engine_job = None
+        return record
+
+    def _count(self, pod: views.PodView, sign: int) -> None:
+        """Count a pod where it is bound, until it has ended."""
+        if pod.node and not pod.gone:
+            used = self._node_used.setdefault(pod.node, {})
+            for name, amount in pod.requests:
+                used[name] = used.get(name, 0) + sign * amount
+            self._engine_nodes.pop(pod.node, None)
 
     # Nodes and queues
 
@@ -200,7 +250,7 @@ class Cache:
         self._engine_nodes.pop(name, None)
         for record in self.records.values():
             held = record.ledger.status.admission
-            if held is not None and name in held.nodes:
+            if held is not None and held.names(name):
                 self.touched.add(record.ledger.uid)
         self._stir()
 
@@ -209,7 +259,9 @@ class Cache:
         name = raw["metadata"]["name"]
         known = self.queues.get(name)
         if event == "DELETED":
-            self.queues.pop(name, None)
+            if known is None or known.uid != raw["metadata"]["uid"]:
+                return
+            del self.queues[name]
         else:
             seen = queue_views.read(raw)
             if known is not None and known.version >= seen.version and known.uid == seen.uid:
@@ -235,8 +287,7 @@ class Cache:
 
     def remains(self, uid: str, version: str) -> Object:
         """Return the metadata of an object of ours that a list did not show, as a deletion event has it."""
-        names = [queue.name for queue in self.queues.values() if queue.uid == uid]
-        name = names[0] if names else ""
+        name = next((queue.name for queue in self.queues.values() if queue.uid == uid), "")
         return {"metadata": {"uid": uid, "name": name, "resourceVersion": version}}
 
     # Reading
@@ -270,4 +321,17 @@ class Cache:
 
     def _stir(self) -> None:
         self.changed = True
+        if self.touched:
+            self.touches.set()
         self._ring()
+
+
+def _only_moved(known: views.PodView, meta: Object) -> bool:
+    """Whether a watch reports the end of a pod that another one has shown with another label of ours."""
+    label = (meta.get("labels") or {}).get(names.LABEL_JOB, "")
+    return bool(label != known.job and int(known.version) >= int(meta["resourceVersion"]))
+
+
+def _taken(pod: views.PodView | None) -> tuple[str, topology.Resources]:
+    """Return where a pod takes what; a pod that takes nothing is as good as none."""
+    return (pod.node, pod.requests) if pod is not None and pod.node and not pod.gone else ("", ())

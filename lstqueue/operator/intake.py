@@ -2,12 +2,14 @@
 
 The effective requests (after LimitRanges, RuntimeClasses and defaults) and the effective priority come from
 the server itself, and so do its refusals. Only an answer that can never change ends a job; everything else
-is a reason to wait and to ask again. Equal templates in one namespace are asked about once.
+is a reason to wait and to ask again. Equal templates in one namespace are asked about once: for good where
+the server would take them, else once per interval, however many jobs wait for the answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,27 +30,44 @@ class Answer:
 
 
 class Intake:
-    """Asks the API server, and remembers its answers by (namespace, shape hash)."""
+    """Asks the API server, and remembers its answers by (namespace, shape hash).
 
-    def __init__(self, api: port.KubeApi, *, remembered: int = 10_000) -> None:
+    Args:
+        api: where to ask.
+        now: ms since the epoch.
+        interval: ms for which a refusal is taken to hold.
+        remembered: how many answers are kept.
+    """
+
+    def __init__(
+        self, api: port.KubeApi, *, now: Callable[[], int], interval: int, remembered: int = 10_000
+    ) -> None:
         self._api = api
+        self._now = now
+        self._interval = interval
         self._remembered = remembered
-        self._answers: dict[tuple[str, str], Answer] = {}
+        self._answers: dict[tuple[str, str], tuple[Answer, int]] = {}
+        self._asking: dict[tuple[str, str], asyncio.Lock] = {}
 
     def known(self, namespace: str, shape: str) -> Answer | None:
-        """Return a remembered answer."""
-        return self._answers.get((namespace, shape))
+        """Return an answer that was had before and still holds."""
+        answer, at = self._answers.get((namespace, shape), (None, 0))
+        if answer is None or answer.groups is not None or self._now() < at + self._interval:
+            return answer
+        return None
 
     async def ask(self, gang: inline.Gang, shape: str, templates: Mapping[str, Mapping[str, Any]]) -> Answer:
         """Return what the server makes of a gang; raises nothing but bugs."""
-        known = self.known(gang.namespace, shape)
-        if known is not None:
-            return known
-        answer = await self._dry_run(gang, templates)
-        if answer.groups is not None:
-            self._answers[gang.namespace, shape] = answer
-            if len(self._answers) > self._remembered:
-                self._answers.pop(next(iter(self._answers)))
+        key = (gang.namespace, shape)
+        async with self._asking.setdefault(key, asyncio.Lock()):
+            # Equal gangs that come together wait here for the first one's answer.
+            answer = self.known(*key)
+            if answer is None:
+                answer = await self._dry_run(gang, templates)
+                self._answers[key] = (answer, self._now())
+        self._asking.pop(key, None)
+        if len(self._answers) > self._remembered:
+            self._answers.pop(next(iter(self._answers)))
         return answer
 
     async def _dry_run(self, gang: inline.Gang, templates: Mapping[str, Mapping[str, Any]]) -> Answer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lstqueue.api import conditions, deadlinejob, errors, times
@@ -54,18 +54,20 @@ class Admission:
     shape: str
     groups: tuple[GroupAdmission, ...]
 
-    def node_of(self, rank: int) -> tuple[str, str]:
-        """Return (pool, node) of a global rank. Raises KeyError for a rank it does not place."""
-        for group in self.groups:
-            for node, ranks in group.nodes:
-                if rank in ranks:
-                    return group.pool, node
-        raise KeyError(rank)
+    def places(self) -> dict[int, tuple[str, str]]:
+        """Return (pool, node) of every global rank that it places."""
+        return {
+            rank: (group.pool, node) for group in self.groups for node, ranks in group.nodes for rank in ranks
+        }
 
     @property
     def nodes(self) -> tuple[str, ...]:
         """Every node it names, sorted."""
         return tuple(sorted({node for group in self.groups for node, _ in group.nodes}))
+
+    def names(self, node: str) -> bool:
+        """Whether it places anything on a node."""
+        return any(node == name for group in self.groups for name, _ in group.nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +122,16 @@ class Status:
     gang: str = ""
 
 
+SPOKEN = ("late", "pending", "deadline", "latestStartTime", "estimate")
+"""Fields of a status that say in words or figures what a Status does not hold."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """One DeadlineJob. `spec` is None when it cannot be read; `problem` then says why."""
+    """One DeadlineJob. `spec` is None when it cannot be read; `problem` then says why.
+
+    `spoken` holds the fields of `SPOKEN` as the API has them, so that a patch changes only what differs.
+    """
 
     uid: str
     namespace: str
@@ -134,6 +143,7 @@ class Ledger:
     spec: Spec | None
     problem: str
     status: Status
+    spoken: Object = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -154,7 +164,7 @@ class Ledger:
 
 def read(raw: Object) -> Ledger:
     """Project a DeadlineJob; never raises for what a user wrote."""
-    meta = raw["metadata"]
+    meta, status = raw["metadata"], raw.get("status") or {}
     created = times.parse(meta["creationTimestamp"])
     problem, spec = "", None
     try:
@@ -171,7 +181,8 @@ def read(raw: Object) -> Ledger:
         deleting="deletionTimestamp" in meta,
         spec=spec,
         problem=problem,
-        status=_status(raw.get("status") or {}),
+        status=_status(status),
+        spoken={key: status[key] for key in SPOKEN if status.get(key) is not None},
     )
 
 
@@ -239,7 +250,7 @@ def _published(raw: Object) -> model.Published:
     return model.Published(
         band=_band(late, judged=verdict is not None),
         code=(model.Code(code) if code in _CODES else model.Code.HELD_BACK) if code else None,
-        verdict=_verdict(verdict) if verdict else None,
+        verdict=_verdict(verdict) if verdict and verdict["level"] in _LEVELS else None,
         slack=raw.get("slack") or "",
     )
 
@@ -250,6 +261,8 @@ def _held(pending: Object) -> str:
 
 
 _CODES = frozenset(code.value for code in model.Code)
+_LEVELS = frozenset(level.value for level in model.Level)
+"""What this version knows; a status may have been written by a newer one."""
 
 
 def _band(late: bool | None, *, judged: bool) -> model.Band | None:

@@ -6,38 +6,23 @@ from whatever the API shows (docs/adr/0005-level-based-lifecycle.md). It neither
 who is admitted.
 
 The order of the writes keeps the invariants: the status commit comes before any child, children come gated,
-gates are lifted only when every expected pod exists, and capacity returns only when pods are gone.
+gates are lifted only when every expected pod exists and no predecessor holds its place, and capacity returns
+only when pods are gone. An admission is given up as soon as the gang cannot go on under it: from then on
+only its pods are charged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from lstqueue.api import conditions
+from lstqueue.api import conditions, deadlinejob_status
 from lstqueue.engine import model
 from lstqueue.jobs import views
-from lstqueue.operator import ledger
+from lstqueue.operator import ledger, members
 
 Phase = ledger.Phase
-
-
-@dataclass(frozen=True, slots=True)
-class Gang:
-    """Everything `step` looks at.
-
-    `children` and `pods` are all that belong to the DeadlineJob, of any restart. `ungated_at` is when this
-    process lifted the last gate (0: not known). `fit_node(group, node)` tells whether the node may still take
-    a pod of the group.
-    """
-
-    ledger: ledger.Ledger
-    children: Sequence[views.ChildView]
-    pods: Sequence[views.PodView]
-    ungated_at: int
-    bind_timeout: int
-    ready_timeout: int
-    fit_node: Callable[[str, str], bool]
+Gang = members.Gang
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +68,7 @@ def missed(status: ledger.Status) -> bool:
 
 def refused(gang: Gang, now: int, why: str) -> Step:
     """Return the step out of a start that the API server will not have: a failed start, no node to blame."""
-    return Step(status=_failed_start(gang, {}, now), why=why)
+    return Step(status=_failed_start(gang, (), now), why=why)
 
 
 def back_off(count: int, slack: int | None) -> int:
@@ -98,15 +83,29 @@ def back_off(count: int, slack: int | None) -> int:
     return max(wait, model.MINUTE // 2)
 
 
-def present(pods: Sequence[views.PodView]) -> list[views.PodView]:
-    """Return the pods that still hold what they were bound to, or may yet be bound."""
-    return [pod for pod in pods if not pod.gone]
+def avoided_until(failed: ledger.BackOff) -> int:
+    """Return when the nodes that failed a gang may be tried again: as long after the back-off as it was.
+
+    For ever would be for good where there are no other nodes; each failure in a row doubles it.
+    """
+    return failed.until + back_off(failed.count, None)
 
 
-def current(gang: Gang) -> dict[str, views.ChildView]:
-    """Return the children of the present restart by group."""
-    restarts = gang.ledger.status.restarts
-    return {child.group: child for child in gang.children if child.restart == restarts}
+def _pending(gang: Gang, now: int) -> Step:
+    """Nothing runs; make sure that the next admission finds children that can run."""
+    status = gang.ledger.status
+    stop = _stop(gang, now)
+    if not stop.idle:
+        return stop
+    if any(child.failed for child in members.current(gang).values()):
+        # A Job that failed while it was being stopped cannot be resumed; that is no failure of the gang.
+        return Step(status=_next_restart(status, counted=False), why="JobsSpent")
+    if not status.back_off.avoid:
+        return IDLE
+    until = avoided_until(status.back_off)
+    if now < until:
+        return Step(wake=until)
+    return Step(status=replace(status, back_off=replace(status.back_off, avoid=())), why="NodesForgiven")
 
 
 def _stop(gang: Gang, now: int) -> Step:
@@ -120,18 +119,25 @@ def _stop(gang: Gang, now: int) -> Step:
 
 
 def _admitted(gang: Gang, now: int) -> Step:
-    job, status = gang.ledger, gang.ledger.status
+    status = gang.ledger.status
     if status.admission is None:
         return Step(status=replace(status, phase=Phase.PENDING), why="AdmissionMissing")
-    children = current(gang)
-    ended = _ended(gang, children, now)
+    ended = _ended(gang, now)
     if ended:
         return ended
-    live = [pod for pod in gang.pods if pod.restart == status.restarts]
-    ungated = [pod for pod in live if pod.attempt == status.attempt]
-    if not ungated and not _still_fits(gang):
+    if all(pod.gated for pod in members.of_run(gang)) and not _still_fits(gang):
         # No pod was released to a node, so rolling back costs nothing.
         return Step(status=_released(status), why="NodeUnfit")
+    who = members.standing(gang)
+    ready_by = status.admission.at + gang.ready_timeout
+    if now >= ready_by and not who.ready:
+        return _not_started(gang, who, now)
+    return _prepare(gang, ready_by) or _start(gang, who, ready_by, now)
+
+
+def _prepare(gang: Gang, ready_by: int) -> Step | None:
+    """Return what the children of this restart need before their pods matter, None when all of them run."""
+    status, children = gang.ledger.status, members.current(gang)
     stale = tuple(
         child
         for child in gang.children
@@ -140,75 +146,70 @@ def _admitted(gang: Gang, now: int) -> Step:
     if stale:
         # What did not fail has nothing to show; what did keeps the logs of its pods.
         return Step(discard=stale)
-    missing = tuple((name, status.restarts) for name, _ in job.gang().groups if name not in children)
+    groups = gang.ledger.gang().groups
+    missing = tuple((name, status.restarts) for name, _ in groups if name not in children)
     if missing:
         return Step(create=missing)
     if any(child.deleting for child in children.values()):
-        return IDLE
-    stopped = tuple(child for child in children.values() if child.suspended)
-    if stopped:
-        return Step(resume=stopped)
-    return _start(gang, live, now)
+        return Step(wake=ready_by)
+    stopped = tuple(child for child in children.values() if child.suspended and not child.complete)
+    return Step(resume=stopped) if stopped else None
 
 
-def _start(gang: Gang, live: Sequence[views.PodView], now: int) -> Step:
+def _start(gang: Gang, who: members.Standing, ready_by: int, now: int) -> Step:
     """Children run: ungate when all are there, then wait for the gang to be bound and ready."""
-    job, status = gang.ledger, gang.ledger.status
+    status = gang.ledger.status
     assert status.admission is not None
-    expected, found = _members(gang, live)
-    ready_by = status.admission.at + gang.ready_timeout
-    if len(found) == len(expected):
-        waiting = [(rank, pod) for rank, pod in sorted(found.items()) if pod.gated]
-        if waiting:
-            placed = []
-            for rank, pod in waiting:
-                pool, node = status.admission.node_of(rank)
-                placed.append((pod, pool, node, rank))
-            return Step(ungate=tuple(placed))
-        if all(pod.ready or pod.phase == "Succeeded" for pod in found.values()):
-            running = replace(status, phase=Phase.RUNNING, started=now, back_off=ledger.NO_BACK_OFF)
-            return Step(status=running, why="GangReady")
-    unbound = [pod for pod in found.values() if not pod.node and not pod.gated]
-    bind_by = (gang.ungated_at or now) + gang.bind_timeout if unbound else ready_by
-    if now < min(ready_by, bind_by):
-        return Step(wake=min(ready_by, bind_by))
-    return Step(status=_failed_start(gang, found, now), why=_stuck(job, expected, found))
+    if who.ready:
+        running = replace(status, phase=Phase.RUNNING, started=now, back_off=ledger.NO_BACK_OFF)
+        return Step(status=running, why="GangReady")
+    if who.whole and not who.strays:
+        places = status.admission.places()
+        gated = [(rank, pod) for rank, pod in who.found.items() if pod.gated and rank in places]
+        if gated:
+            return Step(ungate=tuple((pod, *places[rank], rank) for rank, pod in gated))
+    until = ready_by
+    if any(_unbound(pod) for pod in who.found.values()):
+        # Gates that were lifted before this admission, or by another process, are no measure.
+        lifted = max(gang.ungated_at, status.admission.at) if gang.ungated_at else now
+        until = min(ready_by, lifted + gang.bind_timeout)
+    return Step(wake=until) if now < until else _not_started(gang, who, now)
 
 
 def _running(gang: Gang, now: int) -> Step:
-    return _ended(gang, current(gang), now) or IDLE
+    return _ended(gang, now) or IDLE
 
 
-def _ended(gang: Gang, children: dict[str, views.ChildView], now: int) -> Step | None:
+def _ended(gang: Gang, now: int) -> Step | None:
     """Return the step out of an admission when the gang succeeded or a member failed, else None."""
-    job, status = gang.ledger, gang.ledger.status
-    assert job.spec is not None
-    names = [name for name, _ in job.spec.groups]
-    deciding = names[:1] if job.spec.leader_decides else names
-    if all(name in children and children[name].complete for name in deciding):
-        times = [children[name].completion_time or now for name in deciding]
-        return Step(status=_over(status, Phase.SUCCEEDED, max(times)), why="Succeeded")
-    refused = [
-        pod for pod in gang.pods if pod.restart == status.restarts and pod.refused and not pod.disrupted
-    ]
+    status = gang.ledger.status
+    at = members.completed(gang, now)
+    if at is not None:
+        return Step(status=_over(status, Phase.SUCCEEDED, at), why="Succeeded")
+    if members.succeeding(gang):
+        # What fails now, with its leader gone, fails after the success.
+        return None
+    pods = members.of_run(gang)
+    refused = [pod for pod in pods if pod.refused and not pod.disrupted]
     if refused:
-        found = {pod.index: pod for pod in refused}
-        message = (
-            f"node {refused[0].node} refused pod {refused[0].name}: {refused[0].reason} {refused[0].message}"
-        )
-        return Step(status=_failed_start(gang, found, now), why=message.strip())
-    reason, words = _broken(gang, children)
-    if reason:
-        return Step(status=replace(status, phase=Phase.SUSPENDING, suspension=reason, since=now), why=words)
-    return None
+        first = refused[0]
+        words = f"node {first.node} refused pod {first.name}: {first.reason} {first.message}".strip()
+        return Step(status=_failed_start(gang, (pod.node for pod in refused), now), why=words)
+    reason, words = _broken(gang)
+    if not reason:
+        return None
+    if reason == ledger.GANG_DISRUPTED and status.phase is Phase.ADMITTED:
+        # A node that evicts what has not even started would do so again at once: back off, go elsewhere.
+        nodes = (pod.node for pod in pods if _evicted(pod))
+        return Step(status=_failed_start(gang, nodes, now), why=words)
+    return Step(status=_suspended(gang, reason, now), why=words)
 
 
-def _broken(gang: Gang, children: dict[str, views.ChildView]) -> tuple[str, str]:
+def _broken(gang: Gang) -> tuple[str, str]:
     """Return why the gang cannot go on and which member it was, ("", "") when all is well."""
-    restarts = gang.ledger.status.restarts
-    pods = [pod for pod in gang.pods if pod.restart == restarts]
+    pods, children = members.of_run(gang), members.current(gang)
     for pod in pods:
-        if pod.disrupted and (pod.deleting or pod.phase == "Failed"):
+        if _evicted(pod):
             return ledger.GANG_DISRUPTED, f"pod {pod.name} was evicted from node {pod.node or '-'}"
     for pod in pods:
         if pod.phase == "Failed":
@@ -217,103 +218,127 @@ def _broken(gang: Gang, children: dict[str, views.ChildView]) -> tuple[str, str]
     for name, child in children.items():
         if child.failed:
             return ledger.GANG_FAILED, f"group {name} failed: {child.reason} {child.message}".strip()
+    if gang.ledger.status.phase is not Phase.RUNNING:
+        return "", ""
+    for name, _ in gang.ledger.gang().groups:
+        if name not in children or (children[name].deleting and not children[name].complete):
+            return ledger.GANG_FAILED, f"the Job of group {name} was deleted by somebody else"
+        if children[name].suspended and not children[name].complete:
+            return ledger.GANG_FAILED, f"the Job of group {name} was suspended by somebody else"
     return "", ""
 
 
 def _suspending(gang: Gang, now: int) -> Step:
     status = gang.ledger.status
+    at = members.completed(gang, now)
+    if at is not None:
+        return Step(status=_over(status, Phase.SUCCEEDED, at), why="Succeeded")
     stop = _stop(gang, now)
     if not stop.idle:
         return stop
-    if present(gang.pods):
+    if members.present(gang.pods) or members.succeeding(gang):
         return IDLE
     if status.suspension not in (ledger.GANG_FAILED, ledger.GANG_DISRUPTED):
-        return Step(status=replace(status, phase=Phase.PENDING, suspension="", since=0), why="Suspended")
+        return Step(status=_released(status), why="Suspended")
     return _restart(gang, now)
 
 
 def _restart(gang: Gang, now: int) -> Step:
     """All pods of a failed gang are gone: begin again under the same hold, or give up."""
-    job, status = gang.ledger, gang.ledger.status
-    assert job.spec is not None
-    disrupted = status.suspension == ledger.GANG_DISRUPTED
-    if not disrupted and status.restarts - status.disruptions >= job.spec.backoff_limit:
+    status = gang.ledger.status
+    if _exhausted(gang, status.suspension):
         return Step(status=_over(status, Phase.FAILED, now), why="BackoffLimitExceeded")
-    again = _next_restart(status, counted=not disrupted)
+    again = _next_restart(status, counted=status.suspension == ledger.GANG_FAILED)
     again = replace(again, suspension="", since=0)
-    if status.admission is None or not _still_fits(gang):
-        return Step(status=_released(again), why="NodeUnfit")
-    if any(pod.phase == "Succeeded" for pod in gang.pods if pod.restart == status.restarts):
+    if status.admission is None or any(pod.succeeded for pod in members.of_run(gang)):
         # Somebody else may have the room of a member that had succeeded: only a new admission is whole.
-        return Step(status=_released(again), why="MemberHadSucceeded")
+        return Step(status=_released(again), why="GangRequeued")
+    if not _still_fits(gang):
+        return Step(status=_released(again), why="NodeUnfit")
     admission = replace(status.admission, at=now)
     return Step(status=replace(again, phase=Phase.ADMITTED, admission=admission), why="GangRestarted")
 
 
-def _members(gang: Gang, live: Sequence[views.PodView]) -> tuple[set[int], dict[int, views.PodView]]:
-    """Return the global ranks expected now and the pods that stand for them.
+def _suspended(gang: Gang, reason: str, now: int) -> ledger.Status:
+    """Stop a gang that failed; it keeps its hold only if it will be started again under it.
 
-    Ranks whose index succeeded are not expected. A pod that leaves stands for nobody; of two pods of one
-    rank (a replacement beside its predecessor) the ungated one counts.
+    What counts as succeeded is settled here, while only members that were through have left: later, those
+    that end well because they were told to leave look the same.
     """
-    identity = gang.ledger.gang()
-    children = current(gang)
-    expected: set[int] = set()
-    for name, replicas in identity.groups:
-        done = children[name].done if name in children else frozenset()
-        offset = identity.offset(name)
-        expected.update(offset + index for index in range(replicas) if index not in done)
-    sizes = dict(identity.groups)
-    found: dict[int, views.PodView] = {}
-    for pod in live:
-        if pod.deleting or not 0 <= pod.index < sizes.get(pod.group, 0):
-            continue
-        rank = identity.offset(pod.group) + pod.index
-        if rank in expected and (rank not in found or not pod.gated):
-            found[rank] = pod
-    return expected, found
+    status = gang.ledger.status
+    keeps = _still_fits(gang) and not members.any_done(gang) and not _exhausted(gang, reason)
+    admission = status.admission if keeps else None
+    return replace(status, phase=Phase.SUSPENDING, suspension=reason, since=now, admission=admission)
+
+
+def _exhausted(gang: Gang, reason: str) -> bool:
+    """Whether a failure for this reason is one too many; disruptions are not counted."""
+    status, spec = gang.ledger.status, gang.ledger.spec
+    assert spec is not None
+    return reason == ledger.GANG_FAILED and status.restarts - status.disruptions >= spec.backoff_limit
 
 
 def _still_fits(gang: Gang) -> bool:
-    admission = gang.ledger.status.admission
-    assert admission is not None
-    if gang.ledger.spec is None or admission.shape != gang.ledger.spec.shape:
+    """Whether the admission is for this very gang, places all of it, and its nodes may take its pods."""
+    admission, spec = gang.ledger.status.admission, gang.ledger.spec
+    if admission is None or spec is None or admission.shape != spec.shape:
+        return False
+    if admission.places().keys() != set(range(gang.ledger.gang().size)):
         return False
     return all(gang.fit_node(group.name, node) for group in admission.groups for node, _ in group.nodes)
 
 
-def _stuck(job: ledger.Ledger, expected: set[int], found: dict[int, views.PodView]) -> str:
-    """Say which member kept the gang from starting, in the words of whoever held it."""
-    for rank, pod in sorted(found.items()):
-        if not (pod.ready or pod.phase == "Succeeded"):
-            where = f"on node {pod.node}" if pod.node else "not bound"
-            return f"rank {rank} (pod {pod.name}, {where}) did not start: {pod.reason} {pod.message}".strip()
-    lost = min(expected - set(found), default=0)
-    return f"rank {lost} of {job.key} has no pod; see the events of its Job"
+def _not_started(gang: Gang, who: members.Standing, now: int) -> Step:
+    """The time to start is over: name the member that was stuck, in the words of whoever held it."""
+    admission = gang.ledger.status.admission
+    assert admission is not None
+    places = admission.places()
+    unbound = {rank: pod for rank, pod in who.found.items() if _unbound(pod)}
+    unready = {rank: pod for rank, pod in who.found.items() if pod.node and not (pod.ready or pod.succeeded)}
+    # Ranks wait for each other to be ready: what is bound is not to blame for what is not.
+    stuck = unbound or (unready if who.whole else {})
+    blamed = {pod.node or places[rank][1] for rank, pod in stuck.items() if not _held(pod) and rank in places}
+    return Step(status=_failed_start(gang, blamed, now), why=_stuck(gang, who, stuck))
 
 
-def _failed_start(gang: Gang, found: dict[int, views.PodView], now: int) -> ledger.Status:
+def _stuck(gang: Gang, who: members.Standing, stuck: dict[int, views.PodView]) -> str:
+    for rank, pod in stuck.items():
+        where = f"on node {pod.node}" if pod.node else "not bound"
+        return f"rank {rank} (pod {pod.name}, {where}) did not start: {pod.reason} {pod.message}".strip()
+    lost = min(who.expected - set(who.found), default=None)
+    if lost is not None:
+        return f"rank {lost} of {gang.ledger.key} has no pod; see the events of its Job"
+    if who.strays:
+        return f"pod {who.strays[0].name} of an earlier start has not left node {who.strays[0].node or '-'}"
+    return f"the pods of {gang.ledger.key} could not be let go in time"
+
+
+def _unbound(pod: views.PodView) -> bool:
+    return not pod.node and not pod.gated and not pod.gone
+
+
+def _held(pod: views.PodView) -> bool:
+    """Whether a gate of somebody else kept a pod from its node."""
+    return pod.reason == "SchedulingGated"
+
+
+def _evicted(pod: views.PodView) -> bool:
+    return pod.disrupted and (pod.deleting or pod.phase == "Failed")
+
+
+def _failed_start(gang: Gang, blamed: Iterable[str], now: int) -> ledger.Status:
     """Leave an admission that did not start: suspend, and avoid the nodes that failed."""
-    status = gang.ledger.status
-    assert status.admission is not None
-    bad = {pod.node for pod in found.values() if pod.node and not pod.ready and pod.phase != "Succeeded"}
-    for rank, pod in found.items():
-        if not pod.node and not pod.gated and pod.phase == "Pending":
-            bad.add(status.admission.node_of(rank)[1])
-    spec = gang.ledger.spec
+    status, spec = gang.ledger.status, gang.ledger.spec
     slack = spec.deadline - now - (spec.estimate or 0) if spec and spec.deadline is not None else None
     count = status.back_off.count + 1
-    again = status
-    if any(pod.phase == "Failed" for pod in found.values()):
-        # Its Job has failed with it and cannot be resumed; that is no failure of the gang.
-        again = _next_restart(status, counted=False)
+    spent = any(pod.phase == "Failed" or _evicted(pod) for pod in members.of_run(gang))
+    if spent or any(child.failed for child in members.current(gang).values()):
+        # A Job that failed with a pod cannot be resumed; that is no failure of the gang.
+        status = _next_restart(status, counted=False)
+    avoid = sorted({*status.back_off.avoid, *blamed})[: deadlinejob_status.NODES]
     return replace(
-        again,
-        back_off=ledger.BackOff(
-            until=now + back_off(count, slack),
-            count=count,
-            avoid=tuple(sorted({*status.back_off.avoid, *bad})),
-        ),
+        status,
+        back_off=ledger.BackOff(until=now + back_off(count, slack), count=count, avoid=tuple(avoid)),
         phase=Phase.SUSPENDING,
         suspension=ledger.FAILED_START,
         since=now,
@@ -333,11 +358,11 @@ def _released(status: ledger.Status) -> ledger.Status:
 
 
 def _over(status: ledger.Status, phase: Phase, at: int) -> ledger.Status:
-    return replace(status, phase=phase, completed=at, suspension="", since=0)
+    return replace(status, phase=phase, completed=at, suspension="", since=0, admission=None)
 
 
 _BY_PHASE: dict[Phase, Callable[[Gang, int], Step]] = {
-    Phase.PENDING: _stop,
+    Phase.PENDING: _pending,
     Phase.ADMITTED: _admitted,
     Phase.RUNNING: _running,
     Phase.SUSPENDING: _suspending,

@@ -1,9 +1,9 @@
 """The loop: cache, decide, write, and nothing else decides or writes.
 
-One pass does, in this order: look at every gang that something happened to and submit its next step; build
-the snapshot; call `decide`; submit what the plan says. Then it waits for the bell, or for the next time at
-which time alone changes something. It is level-based: a write that fails changes nothing but the time at
-which its job is looked at next.
+Gangs that something happened to are looked at at once, and their next step is submitted. A pass builds the
+snapshot, calls `decide` and submits what the plan says; the bell starts the next, or the time at which time
+alone changes something. It is level-based: a write that fails changes nothing but the time at which its
+job is looked at next.
 """
 
 from __future__ import annotations
@@ -16,7 +16,19 @@ from collections.abc import Callable
 
 from lstqueue.engine import decide, model
 from lstqueue.kube import port
-from lstqueue.operator import actions, bell, intake, ledger, lifecycle, metrics, snapshots, writer
+from lstqueue.operator import (
+    actions,
+    bell,
+    commits,
+    intake,
+    ledger,
+    lifecycle,
+    members,
+    metrics,
+    outbox,
+    snapshots,
+    writer,
+)
 from lstqueue.operator import cache as caches
 from lstqueue.operator import settings as all_settings
 from lstqueue.topology import eligibility
@@ -47,16 +59,26 @@ class Loop:
         self._now = now
         self._settings = settings
         self._figures = figures
-        self._intake = intake.Intake(api)
-        self._actions = actions.Actions(
-            api, cache, self.writer, now=now, retry=self._failed, wrote=figures.transition
-        )
+        self._intake = intake.Intake(api, now=now, interval=int(settings.intake_retry * 1000))
+        out = outbox.Outbox(cache, self.writer, self._failed)
+        self._commits = commits.Commits(api, cache, out, now=now, wrote=figures.transition)
+        self._actions = actions.Actions(api, cache, out, self._commits, now=now)
         self._forecast_at = 0
         self._changed = True
         self._alarms: list[tuple[int, str]] = []
         self._alarm_of: dict[str, int] = {}
         self._due_at: float | None = None
         self._passed = asyncio.Event()
+
+    async def steps(self) -> None:
+        """Take gangs their next step as soon as something happens to them, until cancelled.
+
+        A step needs no decision, so it need not wait for the bell's quiet, which under load is a second away.
+        """
+        while True:
+            await self.cache.touches.wait()
+            self.cache.touches.clear()
+            self._advance_all(self._now())
 
     async def run(self) -> None:
         """Run passes until cancelled."""
@@ -79,8 +101,7 @@ class Loop:
         """Do one pass; return the seconds until the next one is due without a ring, None for never."""
         began = time.perf_counter()
         now = self._now()
-        for uid in self._due(now):
-            self._advance(uid, now)
+        self._advance_all(now)
         self._changed |= self.cache.changed
         self.cache.changed = False
         self.snapshot = snapshots.build(
@@ -96,6 +117,10 @@ class Loop:
         self._passed = asyncio.Event()
         self._figures.passed(plan, time.perf_counter() - began, self.writer.backlog)
         return self._seconds(now, plan.wake_at)
+
+    def _advance_all(self, now: int) -> None:
+        for uid in self._due(now):
+            self._advance(uid, now)
 
     def _due(self, now: int) -> list[str]:
         """Return the gangs to look at: those that changed and those whose alarm went off."""
@@ -126,13 +151,18 @@ class Loop:
     # One gang
 
     def _advance(self, uid: str, now: int) -> None:
-        """Submit the next step of a gang, unless a write for it is under way or was just refused."""
+        """Submit the next step of a gang, unless a write for it is under way or has just failed."""
         record = self.cache.records.get(uid)
         if record is None or self.writer.busy(uid):
             return
         if record.retry_at > now:
+            self._wake(uid, record.retry_at)
             return
-        if not self._taken_in(record):
+        if record.doubtful:
+            self._commits.reread(record)
+            return
+        self._take_in(record, now)
+        if record.ledger.spec is None:
             return
         step = lifecycle.step(self._gang(record, now), now)
         if not step.idle:
@@ -140,24 +170,23 @@ class Loop:
         elif step.wake is not None:
             self._wake(uid, step.wake)
 
-    def _taken_in(self, record: caches.Record) -> bool:
-        """Ask the server about the pods of a new gang; return whether its lifecycle may go on."""
+    def _take_in(self, record: caches.Record, now: int) -> None:
+        """Ask the server about the pods of a new gang; what is admitted goes on without the answer."""
         job = record.ledger
         if job.spec is None:
-            record.held_back, record.held_code = job.problem, "InvalidSpec"
-            record.engine_job = None
-            return False
+            record.held_back, record.held_code, record.ask_at = job.problem, "InvalidSpec", 0
+            record.shapes = record.engine_job = None
+            return
         if record.shapes is not None or job.final:
-            return True
-        if record.ask_at > self._now():
-            return job.status.phase is not Phase.PENDING
+            return
+        if record.ask_at > now:
+            self._wake(job.uid, record.ask_at)
+            return
         answer = self._intake.known(job.namespace, job.spec.shape)
         if answer is not None:
             self._answered(record, answer)
         elif self.writer.pending(job.uid) is None:
             self._actions.ask(record, self._intake, self._answered)
-        # What is admitted already goes on without the answer.
-        return job.status.phase is not Phase.PENDING
 
     def _answered(self, record: caches.Record, answer: intake.Answer) -> None:
         record.engine_job = None
@@ -165,22 +194,22 @@ class Loop:
             record.shapes, record.held_back, record.held_code = answer.groups, "", ""
             return
         if answer.final:
-            self._actions.reject(record, reason=answer.reason, message=answer.problem)
+            self._commits.reject(record, reason=answer.reason, message=answer.problem)
             return
         record.held_back, record.held_code = answer.problem, answer.reason
         record.ask_at = self._now() + int(self._settings.intake_retry * 1000)
         self._wake(record.ledger.uid, record.ask_at)
 
-    def _gang(self, record: caches.Record, now: int) -> lifecycle.Gang:
+    def _gang(self, record: caches.Record, now: int) -> members.Gang:
         settings, status = self._settings, record.ledger.status
         queue = self.cache.queues.get(status.admission.queue) if status.admission else None
         if not record.ungated_at and any(pod.attempt == status.attempt for pod in record.pods.values()):
             # Lifted by an earlier process: the timeout begins anew, bounded by that of the whole start.
             record.ungated_at = now
-        return lifecycle.Gang(
+        return members.Gang(
             ledger=record.ledger,
             children=tuple(record.children.values()),
-            pods=tuple(record.pods.values()),
+            pods=(*record.pods.values(), *record.evicted.values()),
             ungated_at=record.ungated_at,
             bind_timeout=(queue and queue.bind_timeout) or settings.bind_timeout_ms,
             ready_timeout=(queue and queue.ready_timeout) or settings.gang_ready_timeout_ms,
@@ -207,37 +236,41 @@ class Loop:
         updates = {update.uid: update for update in plan.updates}
         for admission in plan.admit:
             record = self.cache.records[admission.uid]
-            if self.writer.pending(admission.uid) is not writer.Urgency.RELEASE:
-                self._actions.admit(record, admission, updates.pop(admission.uid, None))
+            update = updates.pop(admission.uid, None)
+            if self._may_write(record, plan.now, but=writer.Urgency.RELEASE):
+                self._commits.admit(record, admission, update)
         for uid, update in updates.items():
             record = self.cache.records[uid]
-            waiting = self.writer.pending(uid)
             # A more urgent write must not be replaced; the next pass says this again.
-            free = not self.writer.busy(uid) and waiting in (None, writer.Urgency.REPORT)
-            if free and record.retry_at <= plan.now:
-                self._actions.report(record, update)
+            if not self.writer.busy(uid) and self._may_write(record, plan.now, but=writer.Urgency.COMMIT):
+                self._commits.report(record, update)
+
+    def _may_write(self, record: caches.Record, now: int, *, but: writer.Urgency) -> bool:
+        """Whether a decision may be written now: nothing as urgent as `but` waits, nothing is in doubt."""
+        waiting = self.writer.pending(record.ledger.uid)
+        if record.doubtful or record.retry_at > now or record.ledger.deleting:
+            return False
+        return waiting is None or waiting > but
 
     # Failures
 
-    def _failed(self, uid: str, error: port.ApiError) -> None:
-        """A write did not go through: find out what is, and look again."""
+    def _failed(self, uid: str, error: port.ApiError, *, start: bool) -> None:
+        """A write did not go through: find out what is, and look again, later each time."""
         self._figures.write_failed(error)
         _LOG.warning("a write for %s did not go through: %s", self._name(uid), error)
         record = self.cache.records.get(uid)
         if record is None:
             return
-        record.said, record.engine_job = None, None
-        now = self._now()
         record.failures += 1
         wait = self._settings.retry_first * 2 ** min(record.failures - 1, 16)
         wait = min(max(wait, error.retry_after or 0.0), self._settings.retry_most)
+        now = self._now()
         record.retry_at = now + int(wait * 1000)
-        self._wake(uid, record.retry_at)
-        refused = isinstance(error, port.ForbiddenError | port.InvalidError)
-        if not refused:
+        if not isinstance(error, port.ForbiddenError | port.InvalidError):
             # The outcome is unknown, or somebody else wrote: what is assumed holds until the API tells.
-            self._actions.reread(record)
-        elif record.ledger.status.phase is Phase.ADMITTED:
+            record.doubtful = True
+            if record.failures == 1:
+                self._commits.reread(record)
+        elif start and record.ledger.status.phase is Phase.ADMITTED:
             self._actions.step(record, lifecycle.refused(self._gang(record, now), now, error.message))
-        else:
-            record.assumed = None
+        self.cache.touch(uid)

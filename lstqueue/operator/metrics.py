@@ -15,6 +15,7 @@ from lstqueue.kube import limits, port, reflector
 from lstqueue.operator import ledger
 
 _PASS_BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+_STATES = frozenset({"waiting", "held_back", "admitted", "running", "ending"})
 _WAIT_BUCKETS = (1, 10, 60, 300, 1800, 3600, 14400, 86400, 604800)
 
 
@@ -75,7 +76,8 @@ class Metrics:
         self.pass_seconds.observe(seconds)
         self.backlog.set(backlog)
         for state, count in plan.counts:
-            self.jobs.labels(state).set(count)
+            if state in _STATES:
+                self.jobs.labels(state).set(count)
 
     def write_failed(self, error: port.ApiError) -> None:
         """Note a write that did not go through."""

@@ -1,7 +1,7 @@
 """The status of each GPUQueue: how many wait and run, and what they use of the quota.
 
-Written at most once per interval and queue, and only when a figure changed; a conflict is left to the next
-turn. It reports what the last pass saw and decides nothing.
+Written at most once per interval and queue, and only when a figure changed; what did not go through is left
+to the next turn. It reports what the last pass saw and decides nothing.
 """
 
 from __future__ import annotations
@@ -37,24 +37,27 @@ class Reporter:
         self._seen = -1
 
     async def run(self) -> None:
-        """Report until cancelled; rests while no pass has been made."""
+        """Report until cancelled; rests while no pass has been made and all is told."""
         while True:
             await self._loop.next_pass(after=self._seen)
             self._seen = self._loop.passes
             for queue in list(self._cache.queues.values()):
-                await self._report(queue)
+                if not await self._report(queue):
+                    self._seen = -1
             await asyncio.sleep(self._interval)
 
-    async def _report(self, queue: queues.QueueView) -> None:
+    async def _report(self, queue: queues.QueueView) -> bool:
+        """Write what is new about a queue; return whether nothing is left to say."""
         status = self._figures(queue)
         if status == {key: (queue.status or {}).get(key) for key in status}:
-            return
+            return True
         body = {"metadata": {"resourceVersion": str(queue.version)}, "status": status}
         try:
             raw = await self._api.patch_status(port.GPU_QUEUES, None, queue.name, body)
         except port.ApiError:
-            return  # counted by the adapter; the next turn writes what is true then
+            return False  # counted by the adapter; the next turn writes what is true then
         self._cache.apply_queue("MODIFIED", raw)
+        return True
 
     def _figures(self, queue: queues.QueueView) -> dict[str, Any]:
         snapshot = self._loop.snapshot

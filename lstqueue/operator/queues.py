@@ -79,4 +79,4 @@ def read(raw: Mapping[str, Any]) -> QueueView:
 
 
 def _raw_tolerations(pool: gpuqueue.Pool) -> list[dict[str, Any]]:
-    return [item.model_dump(by_alias=True, exclude_none=True) for item in pool.tolerations]
+    return [item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in pool.tolerations]

@@ -104,12 +104,14 @@ class Shell:
         found = await self.access()
         return kopf.ConnectionInfo(
             server=found.server,
+            scheme=found.scheme,
             token=found.token,
             ca_path=found.ca_path,
             ca_data=found.ca_data,
             certificate_path=found.certificate_path,
             private_key_path=found.private_key_path,
             insecure=found.insecure,
+            proxy_url=found.proxy,
         )
 
     async def _startup(self, *, settings: kopf.OperatorSettings, **_: Any) -> None:

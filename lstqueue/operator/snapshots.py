@@ -1,21 +1,28 @@
 """From the cache to the engine's Snapshot: what each job is charged, on which node, and where it stands.
 
 The rule of the ledger: a pod that is bound and not Succeeded or Failed is charged where it is; a member that
-an admission places and that is neither bound nor finished is held on its node. Nothing else holds room.
+an admission places and that is neither bound nor finished is held on its node, for as long as the phase says
+that the gang is to run there. Nothing else holds room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
+from lstqueue.api import errors
+from lstqueue.engine import estimate as estimates
 from lstqueue.engine import model
-from lstqueue.jobs import views
+from lstqueue.jobs import podspec, views
 from lstqueue.operator import cache as caches
 from lstqueue.operator import ledger
 from lstqueue.operator import settings as all_settings
 from lstqueue.topology import model as topology
 
 Phase = ledger.Phase
+HOLDING = frozenset({Phase.ADMITTED, Phase.RUNNING, Phase.SUSPENDING})
+"""Phases in which an admission holds room."""
+UNREADABLE = (model.Group("unreadable", 1, topology.PodShape(())),)
+"""Stands for the groups of a job whose spec cannot be read: it is held back, and its user is told why."""
 
 
 def build(
@@ -31,7 +38,10 @@ def build(
         unknown = record.shapes is None and not record.held_back
         if record.engine_job.assigned or not (record.ledger.final or unknown):
             jobs.append(record.engine_job)
-    jobs.extend(_orphan(uid, pods) for uid, pods in cache.orphan_pods())
+    for uid, pods in cache.orphan_pods():
+        left = [pod for pod in pods.values() if pod.node and not pod.gone]
+        if left and uid not in cache.records:
+            jobs.append(_orphan(uid, left))
     return model.Snapshot(
         nodes=tuple(cache.engine_nodes()),
         queues=tuple(queue.engine for queue in cache.queues.values()),
@@ -44,7 +54,7 @@ def build(
 def engine_job(record: caches.Record, cache: caches.Cache, settings: all_settings.Settings) -> model.Job:
     """Return one DeadlineJob as the engine sees it."""
     job, status, spec = record.ledger, record.ledger.status, record.ledger.spec
-    admission = record.assumed or status.admission
+    admission = record.assumed or (status.admission if status.phase in HOLDING else None)
     assigned = tuple(_assigned(record, admission))
     state = _state(record, assigned)
     held_back = _held_back(record, state)
@@ -55,7 +65,7 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         namespace=job.namespace,
         name=job.name,
         queue=_queue(record, admission),
-        groups=record.shapes or _shapes_from_pods(record),
+        groups=record.shapes or _shapes_without_intake(record, admission),
         submit=job.created,
         deadline=spec.deadline if spec else None,
         estimate=_estimate(record, cache, settings),
@@ -72,8 +82,12 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
 
 
 def _queue(record: caches.Record, admission: ledger.Admission | None) -> str:
+    """Return whose quota it uses: pods stay charged to the queue they were let go in until they are gone."""
     if admission is not None:
         return admission.queue
+    for pod in record.pods.values():
+        if pod.node and not pod.gone and pod.charge:
+            return pod.charge.partition("/")[0]
     return record.ledger.spec.queue if record.ledger.spec else ""
 
 
@@ -118,39 +132,30 @@ def _estimate(
     if mid is None:
         queue = cache.queues.get(spec.queue)
         mid = queue.default_estimate if queue else None
-    if mid is None:
-        return None
-    figures = settings.engine
-    return model.Estimate(int(mid * figures.lo_factor), mid, int(mid * figures.hi_factor))
+    return estimates.spread(mid, settings.engine) if mid is not None else None
 
 
 def _assigned(record: caches.Record, admission: ledger.Admission | None) -> Iterable[model.Assigned]:
     """Yield what the job is charged by (group, pool, node)."""
-    status = record.ledger.status
     groups = [name for name, _ in record.ledger.spec.groups] if record.ledger.spec else []
-    sizes = dict(record.ledger.spec.groups) if record.ledger.spec else {}
+    pools = {group.name: group.pool for group in admission.groups} if admission is not None else {}
     bound: dict[tuple[str, str, str], int] = {}
-    there: set[tuple[str, int]] = set()
-    fresh = admission is not None and record.assumed is None
     for pod in record.pods.values():
         if pod.node and not pod.gone:
-            pool = pod.charge.partition("/")[2]
+            pool = pod.charge.partition("/")[2] or pools.get(pod.group, "")
             key = (pod.group, pool, pod.node)
             bound[key] = bound.get(key, 0) + 1
-        # Members of this very run that are bound or have succeeded need no hold; a failed one will come back.
-        if fresh and pod.restart == status.restarts and pod.node and pod.phase != "Failed":
-            there.add((pod.group, pod.index))
+    there = set() if record.assumed is not None else _there(record)
     held: dict[tuple[str, str, str], int] = {}
-    if admission is not None:
-        for group in admission.groups:
-            offset = _offset(record, group.name)
-            for node, ranks in group.nodes:
-                missing = sum((group.name, rank - offset) not in there for rank in ranks)
-                if missing:
-                    held[group.name, group.pool, node] = missing
+    for group in admission.groups if admission is not None else ():
+        offset = _offset(record, group.name)
+        for node, ranks in group.nodes:
+            missing = sum((group.name, rank - offset) not in there for rank in ranks)
+            if missing:
+                held[group.name, group.pool, node] = missing
     for key in sorted(bound.keys() | held.keys()):
         name, pool, node = key
-        if name in sizes:
+        if name in groups:
             yield model.Assigned(
                 group=groups.index(name),
                 pool=pool,
@@ -158,6 +163,24 @@ def _assigned(record: caches.Record, admission: ledger.Admission | None) -> Iter
                 bound=bound.get(key, 0),
                 held=held.get(key, 0),
             )
+
+
+def _there(record: caches.Record) -> set[tuple[str, int]]:
+    """Return the members of this very run, (group, index), that need no hold: bound, or through.
+
+    One that failed will come back. While the gang is stopped to be started again in its place, so will one
+    that ends well because it was told to leave, and what its Job then counts is of no account.
+    """
+    status = record.ledger.status
+    there: set[tuple[str, int]] = set()
+    for pod in record.pods.values():
+        if pod.restart == status.restarts and pod.node and (pod.succeeded or not pod.gone):
+            there.add((pod.group, pod.index))
+    if status.phase is not Phase.SUSPENDING:
+        for child in record.children.values():
+            if child.restart == status.restarts:
+                there |= {(child.group, index) for index in child.done}
+    return there
 
 
 def _offset(record: caches.Record, group: str) -> int:
@@ -169,23 +192,38 @@ def _offset(record: caches.Record, group: str) -> int:
     return total
 
 
-def _shapes_from_pods(record: caches.Record) -> tuple[model.Group, ...]:
-    """Before intake has answered (after a restart), the pods that are there tell what they ask for."""
-    requests: dict[str, topology.Resources] = {pod.group: pod.requests for pod in record.pods.values()}
+def _shapes_without_intake(
+    record: caches.Record, admission: ledger.Admission | None
+) -> tuple[model.Group, ...]:
+    """Before intake has answered (after a restart), pods, or else templates, tell what the gang asks for.
+
+    Templates lack what LimitRanges and RuntimeClasses add; those of gangs that hold nothing are not looked
+    at, since nobody has vouched for them yet.
+    """
+    if record.ledger.spec is None:
+        return UNREADABLE
+    requests: dict[str, topology.Resources] = {}
+    if admission is not None:
+        for name, template in record.templates.items():
+            try:
+                requests[name] = podspec.requests(template["spec"])
+            except errors.BadValueError:
+                continue
+    requests |= {pod.group: pod.requests for pod in record.pods.values()}
     return tuple(
         model.Group(name, replicas, topology.PodShape(requests.get(name, ())))
-        for name, replicas in (record.ledger.spec.groups if record.ledger.spec else ())
+        for name, replicas in record.ledger.spec.groups
     )
 
 
-def _orphan(uid: str, pods: Mapping[str, views.PodView]) -> model.Job:
+def _orphan(uid: str, pods: Iterable[views.PodView]) -> model.Job:
     """Return what is left of a DeadlineJob that was deleted: pods that still hold room and quota."""
-    left = sorted((pod for pod in pods.values() if pod.node and not pod.gone), key=lambda pod: pod.name)
+    left = sorted(pods, key=lambda pod: pod.name)
     queue = next((pod.charge.partition("/")[0] for pod in left if pod.charge), "")
     return model.Job(
         uid=uid,
-        namespace=left[0].namespace if left else "",
-        name=left[0].name if left else "",
+        namespace=left[0].namespace,
+        name=left[0].name,
         queue=queue,
         groups=tuple(model.Group(pod.name, 1, topology.PodShape(pod.requests)) for pod in left),
         submit=0,

@@ -1,16 +1,18 @@
 """What a DeadlineJob's status says, as JSON: the one rendering of phases, verdicts and reasons.
 
 `patch` returns the smallest merge patch from what the ledger shows to what it should show. Forecasts are
-written in whole seconds; what was observed is exact, since deadlines are judged by it.
+written in whole seconds; what was observed or promised is exact, since deadlines are judged by it. Texts and
+times that the schema would not take are cut to what it takes: a status that is refused helps nobody.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lstqueue.api import conditions, deadlinejob_status, durations, quantities, times
+from lstqueue.api import base, conditions, deadlinejob_status, durations, quantities, times
 from lstqueue.engine import model
 from lstqueue.jobs import views
 from lstqueue.operator import ledger
@@ -20,6 +22,8 @@ Json = dict[str, Any]
 
 RUNS_KEPT = 10
 """How many past runs a status lists."""
+TEXT_LENGTH = 253
+"""Longest short text in a status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +39,24 @@ class Words:
 
 
 def patch(job: ledger.Ledger, status: ledger.Status, *, words: Words | None = None) -> Json:
-    """Return the conditional merge patch that makes the status say `status`; {} when it says so already."""
-    changed = _difference(render(job, job.status, None), render(job, status, words))
+    """Return the conditional merge patch that makes the status say `status`; {} when it says so already.
+
+    Without `words` what was said in words stays, as far as it still holds.
+    """
+    changed = _difference({**_machine(job.status), **job.spoken}, render(job, status, words))
     if not changed:
         return {}
     return {"metadata": {"resourceVersion": str(job.version)}, "status": changed}
 
 
 def render(job: ledger.Ledger, status: ledger.Status, words: Words | None) -> Json:
-    """Return the whole status but for what only `words` could add."""
+    """Return the whole status as the API should have it."""
+    return {**_machine(status), **_spoken(job, status, words)}
+
+
+def _machine(status: ledger.Status) -> Json:
+    """Return the part of a status that a Status holds."""
+    verdict = status.published.verdict
     rendered: Json = {
         "observedGeneration": status.observed or None,
         "phase": status.phase.value if status.observed else None,
@@ -58,16 +71,16 @@ def render(job: ledger.Ledger, status: ledger.Status, words: Words | None) -> Js
         "startTime": _exact(status.started),
         "completionTime": _exact(status.completed),
         "runs": [dict(run) for run in status.runs] or None,
-        **_published(job, status),
+        "slack": status.published.slack or None,
+        "verdict": _verdict(verdict) if verdict else None,
     }
-    if words is not None:
-        rendered |= _spoken(job, status, words)
     return {key: value for key, value in rendered.items() if value is not None}
 
 
 def gang_text(groups: tuple[model.Group, ...]) -> str:
     """Describe a gang in a few characters: "4×8 nvidia.com/gpu", "1×1 cpu + 3×2 cpu"."""
-    return " + ".join(_group_text(group) for group in groups)
+    text = " + ".join(_group_text(group) for group in groups)
+    return text if len(text) <= TEXT_LENGTH else f"{text[: TEXT_LENGTH - 1]}…"
 
 
 def _group_text(group: model.Group) -> str:
@@ -90,69 +103,82 @@ def with_conditions(
     job: ledger.Ledger, status: ledger.Status, *, now: int, why: str, message: str
 ) -> ledger.Status:
     """Derive the conditions from the rest of the status; nothing else sets them."""
-    found = status.conditions
-    for kind, true, reason in _facts(job, status, now, why):
+    facts = _facts(job, status, now, why)
+    found = tuple(item for item in status.conditions if item.type in facts)
+    for kind, (true, reason) in facts.items():
+        before = conditions.get(status.conditions, kind)
         condition = conditions.Condition(
             type=kind,
             status=conditions.Truth.TRUE if true else conditions.Truth.FALSE,
-            reason=reason,
+            reason=_word(reason),
             message=message if reason == why else "",
             last_transition_time=now,
             observed_generation=job.generation,
         )
+        same = before is not None and (before.status, before.reason) == (condition.status, condition.reason)
+        if before is not None and same and reason != why:
+            condition = condition.model_copy(update={"message": before.message})
         found = conditions.put(found, condition)
     return replace(status, conditions=found)
 
 
-Fact = tuple[conditions.Type, bool, str]
+Facts = dict[conditions.Type, tuple[bool, str]]
+"""By condition: its value and its reason. Conditions that never applied are left out."""
 
 
-def _facts(job: ledger.Ledger, status: ledger.Status, now: int, why: str) -> list[Fact]:
-    """Return (condition, value, reason); conditions that never applied are left out."""
+def _facts(job: ledger.Ledger, status: ledger.Status, now: int, why: str) -> Facts:
     phase, kinds = status.phase, conditions.Type
-    known = {item.type for item in status.conditions}
+    # What is written while the phase stays has no part in why it became what it is.
+    moved = phase is not job.status.phase or not job.status.conditions
     admitted = phase in (Phase.ADMITTED, Phase.RUNNING)
-    facts: list[Fact] = [(kinds.ADMITTED, admitted, "Admitted" if admitted else _reason(status, why))]
-    if status.started or kinds.GANG_READY in known:
+    waits = code(status) if phase is Phase.PENDING else ""
+    because = "Admitted" if admitted else waits or _kept(status, kinds.ADMITTED, why, moved)
+    facts: Facts = {kinds.ADMITTED: (admitted, because)}
+    if status.started or conditions.get(status.conditions, kinds.GANG_READY):
         running = phase is Phase.RUNNING
-        facts.append((kinds.GANG_READY, running, "GangReady" if running else why))
-    if phase is Phase.SUSPENDING or kinds.SUSPENDED in known:
-        facts.append((kinds.SUSPENDED, phase is Phase.SUSPENDING, status.suspension or "Resumed"))
+        because = "GangReady" if running else _kept(status, kinds.GANG_READY, why, moved)
+        facts[kinds.GANG_READY] = (running, because)
+    if (suspended := _suspended(status)) is not None:
+        facts[kinds.SUSPENDED] = suspended
     if phase in ledger.FINAL:
-        facts.append((kinds.FINISHED, True, "Succeeded" if phase is Phase.SUCCEEDED else why))
-    return facts + _deadline_facts(job, status, now)
+        because = "Succeeded" if phase is Phase.SUCCEEDED else _kept(status, kinds.FINISHED, why, moved)
+        facts[kinds.FINISHED] = (True, because)
+    return facts | _deadline_facts(job, status, now)
 
 
-def _deadline_facts(job: ledger.Ledger, status: ledger.Status, now: int) -> list[Fact]:
+def _suspended(status: ledger.Status) -> tuple[bool, str] | None:
+    """Once suspended, a job is so until it is admitted again: there its user reads why it had to stop."""
+    known = conditions.get(status.conditions, conditions.Type.SUSPENDED)
+    if status.phase is Phase.SUSPENDING:
+        return True, status.suspension or "Suspended"
+    if known is None:
+        return None
+    if status.phase is Phase.PENDING and known.status is conditions.Truth.TRUE:
+        return True, known.reason
+    return False, "Finished" if status.phase in ledger.FINAL else "Resumed"
+
+
+def _kept(status: ledger.Status, kind: conditions.Type, why: str, moved: bool) -> str:
+    """Return the reason a condition has already, or `why` where the phase has just moved."""
+    known = conditions.get(status.conditions, kind)
+    return why or status.phase.value if moved or known is None else known.reason
+
+
+def _deadline_facts(job: ledger.Ledger, status: ledger.Status, now: int) -> Facts:
     deadline = job.spec.deadline if job.spec else None
     if deadline is None:
-        return []
-    facts: list[Fact] = []
+        return {}
+    facts: Facts = {}
     final, verdict = status.phase in ledger.FINAL, status.published.verdict
-    if verdict is not None and not final:
+    if final and conditions.get(status.conditions, conditions.Type.DEADLINE_AT_RISK):
+        facts[conditions.Type.DEADLINE_AT_RISK] = (False, "Finished")
+    elif verdict is not None and not final:
         calm = verdict.level in (model.Level.LIKELY, model.Level.UNKNOWN)
-        facts.append((conditions.Type.DEADLINE_AT_RISK, not calm, verdict.level.value))
+        facts[conditions.Type.DEADLINE_AT_RISK] = (not calm, verdict.level.value)
     in_time = status.phase is Phase.SUCCEEDED and status.completed <= deadline
     missed = not in_time and (final or now >= deadline)
-    facts.append((conditions.Type.DEADLINE_MISSED, missed, "DeadlineMissed" if missed else "InTime"))
+    facts[conditions.Type.DEADLINE_MISSED] = (missed, "DeadlineMissed" if missed else "InTime")
     return facts
-
-
-def _reason(status: ledger.Status, why: str) -> str:
-    if status.phase is Phase.PENDING and status.published.code is not None:
-        return code(status)
-    return why or status.phase.value
-
-
-def _published(job: ledger.Ledger, status: ledger.Status) -> Json:
-    said = status.published
-    has_deadline = job.spec is not None and job.spec.deadline is not None
-    return {
-        "late": said.band is model.Band.REST if has_deadline and said.band is not None else None,
-        "slack": said.slack or None,
-        "verdict": _verdict(said.verdict) if said.verdict else None,
-        "pending": {"code": code(status)} if said.code else None,
-    }
 
 
 def code(status: ledger.Status) -> str:
@@ -160,39 +186,56 @@ def code(status: ledger.Status) -> str:
     waits = status.published.code
     if waits is None:
         return ""
-    return status.held if waits is model.Code.HELD_BACK and status.held else waits.value
+    return _word(status.held) if waits is model.Code.HELD_BACK and status.held else waits.value
 
 
-def _spoken(job: ledger.Ledger, status: ledger.Status, words: Words) -> Json:
-    spoken: Json = {}
-    if status.published.code is not None and words.pending:
-        said = deadlinejob_status.Pending(code=code(status), message=words.pending)
-        spoken["pending"] = said.dump()
-    estimate = words.estimate
-    if estimate is not None:
+def _word(text: str) -> str:
+    """Return a reason for programs: what comes from servers and webhooks may be no word at all."""
+    word = re.sub("[^A-Za-z0-9_]", "", text)[:63]
+    return word if word[:1].isalpha() else "Other"
+
+
+def _spoken(job: ledger.Ledger, status: ledger.Status, words: Words | None) -> Json:
+    """Return the part of a status that a Status does not hold, `ledger.SPOKEN`."""
+    deadline, band = job.spec.deadline if job.spec else None, status.published.band
+    spoken: Json = {"pending": _pending(job, status, words)}
+    if deadline is not None:
+        spoken["late"] = None if band is None else band is model.Band.REST
+        spoken["deadline"] = times.format(deadline)
+    if words is None:
+        kept = ("estimate",) if deadline is None else ("estimate", "latestStartTime")
+        spoken |= {key: job.spoken.get(key) for key in kept}
+    elif words.estimate is not None:
+        estimate = words.estimate
         spoken["estimate"] = {
             "lo": durations.format(estimate.lo),
             "mid": durations.format(estimate.mid),
             "hi": durations.format(estimate.hi),
             "source": words.source,
         }
-    deadline = job.spec.deadline if job.spec else None
-    if deadline is not None:
-        spoken["deadline"] = _time(deadline)
-        if estimate is not None:
-            spoken["latestStartTime"] = _time(deadline - estimate.mid)
-    return spoken
+        if deadline is not None:
+            spoken["latestStartTime"] = _no_later(deadline - estimate.mid)
+    return {key: value for key, value in spoken.items() if value is not None}
+
+
+def _pending(job: ledger.Ledger, status: ledger.Status, words: Words | None) -> Json | None:
+    why = code(status)
+    if not why:
+        return None
+    said = job.spoken.get("pending") or {}
+    kept = said.get("message", "") if words is None and said.get("code") == why else ""
+    return deadlinejob_status.Pending(code=why, message=words.pending if words else kept).dump()
 
 
 def _verdict(verdict: model.Verdict) -> Json:
     rendered: Json = {"level": verdict.level.value}
     if verdict.reason:
-        rendered["reason"] = verdict.reason
+        rendered["reason"] = verdict.reason[: base.MESSAGE_LENGTH]
     if verdict.earliest_feasible is not None:
-        rendered["earliestFeasibleDeadline"] = _time(verdict.earliest_feasible)
+        rendered["earliestFeasibleDeadline"] = _no_earlier(verdict.earliest_feasible)
     for key, pair in (("forecastStart", verdict.start), ("forecastFinish", verdict.finish)):
         if pair is not None:
-            rendered[key] = {"earliest": _time(pair[0]), "latest": _time(pair[1])}
+            rendered[key] = {"earliest": _no_earlier(pair[0]), "latest": _no_earlier(pair[1])}
     return rendered
 
 
@@ -223,22 +266,33 @@ def _suspension(status: ledger.Status) -> Json | None:
 def _back_off(back_off: ledger.BackOff) -> Json | None:
     if not back_off.count:
         return None
-    return {"until": _time(back_off.until), "count": back_off.count, "avoid": list(back_off.avoid)}
+    rendered: Json = {"until": times.format(back_off.until), "count": back_off.count}
+    return {**rendered, "avoid": list(back_off.avoid)} if back_off.avoid else rendered
 
 
 def _exact(ms: int) -> str | None:
     return times.format(ms) if ms else None
 
 
-def _time(ms: int) -> str | None:
-    """Write a time in whole seconds, rounded up, so that nothing is promised a moment too early."""
-    return times.format(-(-ms // 1000) * 1000) if ms else None
+def _no_earlier(ms: int) -> str:
+    """Write a forecast in whole seconds, rounded up, so that nothing is promised a moment too early."""
+    return times.format(min(max(-(-ms // 1000) * 1000, _FIRST), _LAST))
+
+
+def _no_later(ms: int) -> str:
+    """Write the latest time for something in whole seconds, rounded down."""
+    return times.format(min(max(ms // 1000 * 1000, _FIRST), _LAST))
+
+
+_FIRST = times.parse("0001-01-01T00:00:00Z")
+_LAST = times.parse("9999-12-31T23:59:59Z")
+"""Beyond these no time can be written; a deadline or a chain of estimates may well lie there."""
 
 
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:
     """Return the merge patch between two JSON objects: null removes."""
     changed: Json = {}
-    for key in old.keys() | new.keys():
+    for key in sorted(old.keys() | new.keys()):
         before, after = old.get(key), new.get(key)
         if before == after:
             continue

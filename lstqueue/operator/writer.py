@@ -1,8 +1,9 @@
 """The one writer: a queue of writes, at most one at a time per DeadlineJob, urgent ones first.
 
 A write is a coroutine function that does its calls and returns; what it needs to know it was given when it
-was submitted. A newer write for the same job replaces one that has not begun. Failures are reported to one
-place and never retried here: the loop decides anew from what the API shows.
+was submitted. A newer write for the same job replaces one that has not begun, and whoever submitted that is
+told. Failures are reported to one place and never retried here: the loop decides anew from what the API
+shows.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ class Urgency(enum.IntEnum):
 
 @dataclass(order=True, slots=True)
 class Write:
-    """One thing to write for one job. `failed` is called with the error, `done` when all calls returned."""
+    """One thing to write for one job, and whom to tell what became of it.
+
+    `done` is called when all calls returned, `failed` with the error of the first that did not, `dropped`
+    when a newer write took its place before it began.
+    """
 
     urgency: Urgency
     number: int
@@ -35,6 +40,7 @@ class Write:
     run: Callable[[], Awaitable[None]] = field(compare=False)
     done: Callable[[], None] = field(compare=False)
     failed: Callable[[port.ApiError], None] = field(compare=False)
+    dropped: Callable[[], None] = field(compare=False)
     replaced: bool = field(compare=False, default=False)
 
 
@@ -72,12 +78,14 @@ class Writer:
         *,
         done: Callable[[], None],
         failed: Callable[[port.ApiError], None],
+        dropped: Callable[[], None],
     ) -> None:
         """Queue a write; it replaces one for the same job that has not begun."""
         older = self._waiting.pop(uid, None)
         if older is not None:
             older.replaced = True
-        write = Write(urgency, next(self._numbers), uid, run, done, failed)
+            older.dropped()
+        write = Write(urgency, next(self._numbers), uid, run, done, failed, dropped)
         self._waiting[uid] = write
         heapq.heappush(self._heap, write)
         self._wakeup.set()

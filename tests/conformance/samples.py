@@ -58,7 +58,7 @@ async def refused(call: Awaitable[Any], status: int, *, reason: str = "", says: 
         await call
     assert caught.value.status == status, caught.value
     assert reason in ("", caught.value.reason), caught.value
-    assert says in caught.value.message
+    assert says in caught.value.message, caught.value.message
     return caught.value
 
 
@@ -81,5 +81,5 @@ async def events(
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     """Wait for something that a real cluster does a moment later."""
     async with asyncio.timeout(20):
-        while not await condition():
+        while not await condition():  # noqa: ASYNC110 - the condition is a server's
             await asyncio.sleep(0.05)

@@ -34,7 +34,7 @@ async def test_preconditions_that_hold(api: port.KubeApi, namespace: str) -> Non
 async def test_another_uid_is_a_conflict(api: port.KubeApi, namespace: str) -> None:
     await api.create(CONFIG_MAPS, namespace, config_map("one"))
     other = "00000000-0000-4000-8000-000000000000"
-    await refused(api.delete(CONFIG_MAPS, namespace, "one", uid=other), 409, says="UID in precondition")
+    await refused(api.delete(CONFIG_MAPS, namespace, "one", uid=other), 409, says="UID in the precondition")
     assert not await gone(api, CONFIG_MAPS, namespace, "one")
 
 
@@ -42,7 +42,7 @@ async def test_an_old_version_is_a_conflict(api: port.KubeApi, namespace: str) -
     meta = (await api.create(CONFIG_MAPS, namespace, config_map("one")))["metadata"]
     await api.patch(CONFIG_MAPS, namespace, "one", {"data": {"key": "newer"}})
     call = api.delete(CONFIG_MAPS, namespace, "one", resource_version=meta["resourceVersion"])
-    await refused(call, 409, says="ResourceVersion in precondition")
+    await refused(call, 409, says="ResourceVersion in the precondition")
 
 
 async def test_a_finalizer_holds_an_object(api: port.KubeApi, namespace: str) -> None:

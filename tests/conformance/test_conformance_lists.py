@@ -43,7 +43,7 @@ async def test_pages_join_to_the_whole_list(
 ) -> None:
     found = await pages(api, seven, limit)
     assert [len(page.items) for page in found] == sizes
-    assert sum((names(page) for page in found), []) == [f"item-{number}" for number in range(1, 8)]
+    assert [name for page in found for name in names(page)] == [f"item-{number}" for number in range(1, 8)]
 
 
 async def test_all_pages_are_of_one_version(api: port.KubeApi, seven: str) -> None:

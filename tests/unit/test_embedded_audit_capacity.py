@@ -58,6 +58,31 @@ async def test_room_is_not_free_while_pods_terminate() -> None:
 
 
 @worlds.virtual
+async def test_pods_of_an_earlier_attempt_do_not_stand_for_the_next() -> None:
+    scene = Scene(nodes=1)
+    gang = scene.gang()
+    gang.run({"n0": "0-1"})
+    gang.suspend("FailedStart", admission=None)
+    gang.delete(0, 1)
+    gang.admit({"n0": "0-1"})
+    assert "node n0: 16 nvidia.com/gpu of 8 taken (8 of it reserved)" in scene.words()
+
+
+@worlds.virtual
+async def test_an_over_commitment_is_reported_when_it_grows_and_not_at_each_write() -> None:
+    scene = Scene(nodes=1)
+    first, second = scene.gang("first"), scene.gang("second", replicas=1)
+    first.run({"n0": "0-1"})
+    second.run({"n0": "0"})
+    assert scene.found() == ["NODE"]
+    first.end("Succeeded", 0)
+    assert scene.found() == ["NODE"]
+    third = scene.gang("third", replicas=1)
+    third.admit({"n0": "0"})
+    assert scene.found() == ["NODE", "NODE"]
+
+
+@worlds.virtual
 async def test_room_is_free_once_pods_are_gone_or_have_ended() -> None:
     scene = Scene(nodes=1)
     first = scene.gang("first")

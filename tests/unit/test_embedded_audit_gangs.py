@@ -187,6 +187,21 @@ async def test_a_gang_that_gives_up_in_time_is_no_breach() -> None:
 
 
 @worlds.virtual
+async def test_the_bind_timeout_of_one_start_does_not_count_for_the_next() -> None:
+    scene = Scene()
+    gang = scene.gang()
+    gang.run({"n0": "0-1"})
+    await asyncio.sleep(3600)
+    gang.end("Failed", 0, 1)
+    gang.suspend("GangFailed")
+    gang.restarts = 1
+    gang.status("Admitted")
+    await asyncio.sleep(10 * MINUTE)
+    gang.start()
+    assert scene.found() == []
+
+
+@worlds.virtual
 async def test_a_running_gang_that_lost_a_member_must_react() -> None:
     scene = Scene()
     gang = scene.gang()
@@ -231,7 +246,7 @@ async def test_a_pod_that_outlives_its_deadline_job_is_found() -> None:
     gang = scene.gang()
     gang.run({"n0": "0-1"})
     scene.store.delete(port.DEADLINE_JOBS, worlds.NAMESPACE, "job")
-    gang.delete(0)
+    gang.remove(0)
     await asyncio.sleep(55)
     assert scene.found() == []
     await asyncio.sleep(10)

@@ -90,6 +90,8 @@ async def test_suspending_deletes_active_pods_keeps_succeeded_ones_and_counts_no
         assert status(world)["terminating"] == 1
         assert worlds.job_is(world.store, "job", "Suspended")
         assert "startTime" not in status(world)
+        touched = {"metadata": {"labels": {"looked": "at"}}}
+        world.store.patch(port.JOBS, worlds.NAMESPACE, "job", touched)
         await asyncio.sleep(40)
         assert worlds.phases(world.store) == ["Succeeded", "Succeeded"]
         assert status(world).get("failed", 0) == 0

@@ -119,6 +119,20 @@ async def test_gated_pods_and_those_of_other_schedulers_are_left_alone() -> None
 
 
 @worlds.virtual
+async def test_a_waiting_pod_that_somebody_else_binds_or_deletes_is_let_go() -> None:
+    async with World(serve=False) as world:
+        world.add_nodes(1, gpus=1)
+        for name in ("holder", "bound", "deleted"):
+            make(world, name)
+        await asyncio.sleep(1)
+        world.store.bind(worlds.NAMESPACE, "bound", "node-0000")
+        world.store.delete(port.PODS, worlds.NAMESPACE, "deleted")
+        world.store.delete(port.PODS, worlds.NAMESPACE, "holder")
+        await asyncio.sleep(60)
+        assert world.errors == []
+
+
+@worlds.virtual
 async def test_selectors_and_affinity_expressions_choose_nodes() -> None:
     async with World(serve=False) as world:
         world.add_nodes(1, labels={"kind": "a100", "size": "4"})

@@ -46,6 +46,11 @@ class NodeState:
         for name, amount in requests.items():
             self.used[name] = self.used.get(name, 0) + times * amount
 
+    def has_room(self, requests: pods.Amounts) -> bool:
+        """Whether all that is asked for is free."""
+        offered, used = self.allocatable, self.used
+        return all(amount <= offered.get(name, 0) - used.get(name, 0) for name, amount in requests.items())
+
     def shortages(self, requests: pods.Amounts) -> list[str]:
         """Return the resources of which less is free than asked for."""
         return [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,33 +160,34 @@ class Scheduler:
             self._work.add(_ALL)
 
     def _schedule(self, _: str) -> None:
-        hopeless: dict[bytes, str] = {}
         batch = sorted((self._waiting[uid] for uid in self._to_try), key=lambda item: item.arrival)
         self._to_try.clear()
+        # Binding only takes room: nodes that a shape did not fit before, it does not fit later in the pass.
+        passed: dict[bytes, int] = {}
+        hopeless: dict[bytes, str] = {}
         for waiting in batch:
-            # Binding only takes room, so a shape that failed stays hopeless for the rest of the pass.
             message = hopeless.get(waiting.shape)
-            node = self._first_fit(waiting) if message is None else None
-            if node is not None:
-                self._store.bind(waiting.namespace, waiting.name, node.name, uid=waiting.uid)
-                continue
             if message is None:
+                if self._bind(waiting, passed):
+                    continue
                 message = hopeless[waiting.shape] = self._explain(waiting)
             self._park(waiting)
             self._report(waiting, message)
 
-    def _candidates(self, waiting: _Waiting) -> Iterable[fit.NodeState]:
-        if waiting.only is None:
-            return (self._nodes[name] for name in self._names)
-        return (self._nodes[name] for name in sorted(waiting.only) if name in self._nodes)
-
-    def _first_fit(self, waiting: _Waiting) -> fit.NodeState | None:
-        for node in self._candidates(waiting):
-            if not node.present or node.shortages(waiting.requests):
+    def _bind(self, waiting: _Waiting, passed: dict[bytes, int]) -> bool:
+        candidates = self._candidates(waiting)
+        for position in range(passed.get(waiting.shape, 0), len(candidates)):
+            node = self._nodes.get(candidates[position])
+            if node is None or not node.present or not node.has_room(waiting.requests):
                 continue
             if not fit.obstacles(waiting.spec, waiting.requests, node):
-                return node
-        return None
+                passed[waiting.shape] = position
+                self._store.bind(waiting.namespace, waiting.name, node.name, uid=waiting.uid)
+                return True
+        return False
+
+    def _candidates(self, waiting: _Waiting) -> list[str]:
+        return self._names if waiting.only is None else sorted(waiting.only)
 
     def _explain(self, waiting: _Waiting) -> str:
         total = sum(node.present for node in self._nodes.values())
@@ -194,8 +195,9 @@ class Scheduler:
             return "no nodes available to schedule pods"
         reasons: Counter[str] = Counter()
         looked_at = 0
-        for node in self._candidates(waiting):
-            if node.present:
+        for name in self._candidates(waiting):
+            node = self._nodes.get(name)
+            if node is not None and node.present:
                 looked_at += 1
                 reasons.update(fit.obstacles(waiting.spec, waiting.requests, node))
         if looked_at < total:

@@ -1,0 +1,136 @@
+"""Who stands for which rank of a gang, as its child Jobs and pods show it. Looks only; decides nothing.
+
+A member is done when its index succeeded, by the word of its Job or of its pod, whichever came first. A pod
+that ends well because it was told to leave did not do its work: Jobs that are suspended do not count it
+either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from lstqueue.jobs import views
+from lstqueue.operator import ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """Everything `lifecycle.step` looks at.
+
+    `children` and `pods` are all that belong to the DeadlineJob, of any restart. `ungated_at` is when this
+    process lifted the last gate (0: not known). `fit_node(group, node)` tells whether the node may still take
+    a pod of the group.
+    """
+
+    ledger: ledger.Ledger
+    children: Sequence[views.ChildView]
+    pods: Sequence[views.PodView]
+    ungated_at: int
+    bind_timeout: int
+    ready_timeout: int
+    fit_node: Callable[[str, str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The members of this run: the ranks expected now, and the pod that stands for each, in rank order.
+
+    Ranks that are done are not expected. `whole` says that every expected rank has its pod. `strays` are pods
+    that were let go and stand for nobody: they leave, and while they do they hold what their successors need.
+    """
+
+    expected: frozenset[int]
+    found: dict[int, views.PodView]
+    strays: tuple[views.PodView, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether every expected rank has its pod."""
+        return len(self.found) == len(self.expected)
+
+    @property
+    def ready(self) -> bool:
+        """Whether every expected rank has a pod that is ready or through."""
+        return self.whole and all(pod.ready or pod.succeeded for pod in self.found.values())
+
+
+def present(pods: Iterable[views.PodView]) -> list[views.PodView]:
+    """Return the pods that still hold what they were bound to, or may yet be bound."""
+    return [pod for pod in pods if not pod.gone]
+
+
+def current(gang: Gang) -> dict[str, views.ChildView]:
+    """Return the children of the present restart by group."""
+    restarts = gang.ledger.status.restarts
+    return {child.group: child for child in gang.children if child.restart == restarts}
+
+
+def of_run(gang: Gang) -> list[views.PodView]:
+    """Return the pods of the present restart and admission, without what an earlier admission left."""
+    status = gang.ledger.status
+    return [
+        pod for pod in gang.pods if pod.restart == status.restarts and pod.attempt in (-1, status.attempt)
+    ]
+
+
+def done(gang: Gang, child: views.ChildView) -> frozenset[int]:
+    """Return the completion indexes of a child that succeeded."""
+    return child.done | {pod.index for pod in gang.pods if pod.owner == child.uid and pod.succeeded}
+
+
+def any_done(gang: Gang) -> bool:
+    """Whether a member of the present restart has succeeded already."""
+    return any(child.complete or done(gang, child) for child in current(gang).values())
+
+
+def deciding(gang: Gang) -> list[tuple[str, int]]:
+    """Return the groups, (name, replicas), that make the gang's success: the leader's, or all."""
+    spec = gang.ledger.spec
+    assert spec is not None
+    return list(spec.groups[:1] if spec.leader_decides else spec.groups)
+
+
+def completed(gang: Gang, now: int) -> int | None:
+    """Return when the gang succeeded, in ms, None when it has not. Its Jobs have the word."""
+    children = current(gang)
+    through = [children[name] for name, _ in deciding(gang) if name in children and children[name].complete]
+    if len(through) < len(deciding(gang)):
+        return None
+    return max(child.completion_time or now for child in through)
+
+
+def succeeding(gang: Gang) -> bool:
+    """Whether all pods that matter have succeeded and their Jobs only need a moment to say so."""
+    children = current(gang)
+    for name, replicas in deciding(gang):
+        child = children.get(name)
+        if child is None or child.failed or child.deleting:
+            return False
+        if not child.complete and len(done(gang, child)) < replicas:
+            return False
+    return True
+
+
+def standing(gang: Gang) -> Standing:
+    """Return who stands for which rank now.
+
+    A pod that leaves stands for nobody; of two pods of one rank (a replacement beside its predecessor) the
+    ungated one counts. Only pods that the present child made are members, whatever labels others carry.
+    """
+    identity, children = gang.ledger.gang(), current(gang)
+    expected: dict[tuple[str, int], int] = {}
+    for name, replicas in identity.groups:
+        offset = identity.offset(name)
+        through = children[name].done if name in children else frozenset()
+        expected |= {(name, index): offset + index for index in range(replicas) if index not in through}
+    found: dict[int, views.PodView] = {}
+    for pod in of_run(gang):
+        child, rank = children.get(pod.group), expected.get((pod.group, pod.index))
+        if rank is None or child is None or pod.owner != child.uid or pod.deleting:
+            continue
+        if rank not in found or not pod.gated:
+            found[rank] = pod
+    standing_for = {pod.uid for pod in found.values()}
+    strays = tuple(pod for pod in present(gang.pods) if not pod.gated and pod.uid not in standing_for)
+    return Standing(frozenset(expected.values()), dict(sorted(found.items())), strays)

@@ -1,0 +1,146 @@
+"""Admissions per second through the operator under kopf, with thousands of jobs pending, limits lifted.
+
+The embedded cluster runs in a process of its own; operator and submitter share this one. Every job is a gang of
+one pod of eight GPUs that runs for a second, on more nodes than any rate here could fill, so that the operator is
+what limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import pathlib
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from lstqueue.kube import client, port
+from lstqueue.operator import app, command, shell
+from lstqueue.operator import settings as all_settings
+
+NODES = 250
+SUBMITTED = 1_500
+ADMITTED = 500
+FLOOR_PER_SECOND = 60
+WITHIN_S = 60
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+@contextlib.asynccontextmanager
+async def cluster(nodes: int) -> AsyncIterator[str]:
+    process = subprocess.Popen(
+        [sys.executable, str(HERE / "cluster_process.py"), str(nodes)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        url = process.stdout.readline().strip()
+        assert url.startswith("http://"), "the cluster process did not start"
+        yield url
+    finally:
+        process.stdin.close()
+        print(process.stdout.read().strip())
+        process.stdout.close()
+        process.wait(timeout=30)
+
+
+def gang(number: int, *, replicas: int = 1) -> dict[str, Any]:
+    container = {"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": 8}}}
+    template = {"metadata": {"annotations": {"sim/run-for": "1s"}}, "spec": {"containers": [container]}}
+    return {
+        "apiVersion": "lstqueue.dev/v1alpha1",
+        "kind": "DeadlineJob",
+        "metadata": {"name": f"job-{number:05}", "namespace": "default"},
+        "spec": {
+            "queue": "bench",
+            "deadlineIn": f"{2 + number % 48}h",
+            "estimatedDuration": "1s",
+            "groups": [{"name": "worker", "replicas": replicas, "template": template}],
+        },
+    }
+
+
+async def submit(api: port.KubeApi, count: int, *, replicas: int = 1) -> None:
+    numbers = iter(range(count))
+
+    async def one_after_the_other() -> None:
+        for number in numbers:
+            await api.create(port.DEADLINE_JOBS, "default", gang(number, replicas=replicas))
+
+    await asyncio.gather(*(one_after_the_other() for _ in range(16)))
+
+
+def admitted(operator: app.Operator) -> float:
+    samples = [sample for metric in operator.metrics.admissions.collect() for sample in metric.samples]
+    return sum(sample.value for sample in samples if sample.name.endswith("_total"))
+
+
+@contextlib.asynccontextmanager
+async def running(url: str) -> AsyncIterator[app.Operator]:
+    settings = all_settings.Settings(writes_per_second=0)
+    api = await client.connect(url=url)
+
+    async def make() -> app.Operator:
+        return app.Operator(api, now=command.now_ms, settings=settings, fed=True)
+
+    under_kopf = shell.Shell(make=make, access=api.credentials)
+    task = asyncio.create_task(under_kopf.run())
+    await under_kopf.running.wait()
+    assert under_kopf.operator is not None
+    try:
+        yield under_kopf.operator
+    finally:
+        under_kopf.stop.set()
+        await task
+
+
+def per_job(requests: collections.Counter[tuple[str, str]], jobs: int) -> str:
+    writes = {
+        key: count for key, count in requests.items() if key[0] in ("create", "patch", "patch_status", "delete")
+    }
+    parts = [f"{verb} {kind} {count / jobs:.2f}" for (verb, kind), count in sorted(writes.items())]
+    return f"{sum(writes.values()) / jobs:.2f} ({', '.join(parts)})"
+
+
+@pytest.mark.benchmark
+async def test_admissions_per_second_with_five_thousand_pending() -> None:
+    async with cluster(NODES) as url:
+        api = await client.connect(url=url)
+        pool = {"name": "all", "resources": [{"name": "nvidia.com/gpu", "nominal": NODES * 8}]}
+        queue = {
+            "apiVersion": "lstqueue.dev/v1alpha1",
+            "kind": "GPUQueue",
+            "metadata": {"name": "bench"},
+            "spec": {"pools": [pool]},
+        }
+        await api.create(port.GPU_QUEUES, None, queue)
+        began = time.perf_counter()
+        await submit(api, SUBMITTED)
+        print(f"\nsubmitted {SUBMITTED} in {time.perf_counter() - began:.1f} s")
+        async with running(url) as operator:
+            began = time.perf_counter()
+            await operator.synced.wait()
+            print(f"synced in {time.perf_counter() - began:.1f} s")
+            first = time.perf_counter()
+            cpu = time.process_time()
+            async with asyncio.timeout(WITHIN_S):
+                while admitted(operator) < ADMITTED:
+                    await operator.loop.next_pass(after=operator.loop.passes)
+            seconds, done = time.perf_counter() - first, admitted(operator)
+            cpu = time.process_time() - cpu
+            passes = operator.loop.passes
+            print(
+                f"admissions: {done:.0f} in {seconds:.1f} s = {done / seconds:.0f}/s with at least "
+                f"{SUBMITTED - done:.0f} pending; CPU {cpu:.1f} s; {passes} passes; writes so far per "
+                f"admitted job {per_job(operator.api.requests, int(done))}"
+            )
+        await api.close()
+    assert done / seconds >= FLOOR_PER_SECOND

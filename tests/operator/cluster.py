@@ -1,0 +1,338 @@
+"""The whole operator on an embedded cluster in virtual time, and what must hold at the end of every scenario.
+
+`run` starts a world with nodes and one operator over the in-process API. Scenarios talk to it as users and
+other controllers would: they create, edit and delete objects, wait for what a user could see, and inject
+faults. On leaving, everything that is not over yet is deleted, and then nothing may be left: no pod, no held
+capacity, no breach of the audit, no error of a controller, no dead operator, and no flood of requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
+
+import ledger_of_calls
+
+from lstqueue.api import durations, names, times
+from lstqueue.embedded import clock, eventlog, faults, memory, patches, world
+from lstqueue.jobs import views
+from lstqueue.kube import port
+from lstqueue.operator import app
+from lstqueue.operator import settings as all_settings
+
+Object = dict[str, Any]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+NAMESPACE = "default"
+QUEUE = "research"
+GPU = "nvidia.com/gpu"
+FINAL = frozenset({"Succeeded", "Failed", "Rejected"})
+
+HORIZON = 10 * 86_400.0
+SETTLING = 30.0
+"""Seconds in which a cluster with nothing left to do must come to rest."""
+
+SETTINGS = all_settings.Settings(watch_seconds=3600, inactivity_timeout=900.0)
+
+
+def virtual(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Run an async test in a virtual loop of its own."""
+
+    @functools.wraps(test)
+    def run_it(*args: P.args, **kwargs: P.kwargs) -> None:
+        alone(lambda: test(*args, **kwargs))
+
+    return run_it
+
+
+def alone(scenario: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run one scenario in a virtual loop of its own."""
+    return clock.run(scenario(), horizon=HORIZON)
+
+
+def seconds(duration: str) -> float:
+    return durations.parse(duration) / 1000
+
+
+class Cluster:
+    """A world and its operator. Everything that takes time takes virtual time."""
+
+    def __init__(self, made: world.World, settings: all_settings.Settings) -> None:
+        self.world = made
+        self.store = made.store
+        self.faults = made.server.faults
+        self.settings = settings
+        self.calls = ledger_of_calls.Calls(made)
+        self._task: asyncio.Task[None] | None = None
+        self._operator: app.Operator | None = None
+
+    # The operator
+
+    @property
+    def operator(self) -> app.Operator:
+        assert self._operator is not None, "the operator is not running"
+        return self._operator
+
+    async def start(self) -> None:
+        """Start an operator that knows nothing but what the API tells it."""
+        assert self._task is None, "one operator at a time"
+        api = memory.MemoryApi(self.world.server.backend)
+        self._operator = app.Operator(api, now=self.world.now, settings=self.settings)
+        self._task = asyncio.create_task(self._operator.run(), name="operator")
+
+    async def kill(self) -> None:
+        """Stop it wherever it is, as a crash does."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self.judge_operator()
+            self._task = self._operator = None
+
+    async def restart(self) -> None:
+        await self.kill()
+        await self.start()
+
+    def judge_operator(self) -> None:
+        """Raise what ended the operator, if something did."""
+        if self._task is not None and self._task.done() and not self._task.cancelled():
+            error = self._task.exception()
+            raise AssertionError("the operator ended by itself") from error
+
+    def kill_at(self, number: int, *, before: bool) -> asyncio.Event:
+        """Stop the operator at its `number`-th write from now, before or after the write takes effect."""
+        killed = asyncio.Event()
+        left = number
+
+        def look(call: faults.Call) -> None:
+            nonlocal left
+            if self._task is None or killed.is_set() or not ledger_of_calls.about_gangs(call):
+                return
+            left -= 1
+            if left == 0:
+                self._task.cancel()
+                killed.set()
+                if before:
+                    raise asyncio.CancelledError
+
+        self.calls.listeners.append(look)
+        return killed
+
+    # What users do
+
+    def queue(self, name: str = QUEUE, *, gpus: int = 1000, pools: list[Object] | None = None, **spec: Any) -> None:
+        pools = pools or [pool("all", gpus=gpus)]
+        self.create(port.GPU_QUEUES, own("GPUQueue", name, {"pools": pools, **spec}))
+
+    def submit(self, name: str, *groups: Object, queue: str = QUEUE, **spec: Any) -> str:
+        """Create a DeadlineJob and return its UID."""
+        body = own("DeadlineJob", name, {"queue": queue, "groups": list(groups) or [group()], **spec})
+        return str(self.create(port.DEADLINE_JOBS, body)["metadata"]["uid"])
+
+    def create(self, resource: port.Resource, body: Object) -> Object:
+        return self.store.create(resource, NAMESPACE if resource.namespaced else None, body)
+
+    def edit(self, name: str, **spec: Any) -> None:
+        self.patch(port.DEADLINE_JOBS, name, {"spec": spec})
+
+    def patch(self, resource: port.Resource, name: str, body: Object) -> None:
+        self.store.patch(resource, NAMESPACE if resource.namespaced else None, name, body)
+
+    def smuggle(self, resource: port.Resource, name: str, spec: Object) -> None:
+        """Change a spec without anybody looking at it, as a definition of another version lets through."""
+        kind = self.store.kind(resource)
+        old = self.store.get(resource, NAMESPACE if resource.namespaced else None, name)
+        new = patches.merge(patches.copy_json(old), {"spec": spec})
+        new["metadata"]["generation"] += 1
+        self.store._commit(eventlog.MODIFIED, kind, new, old)
+
+    def delete(self, name: str, resource: port.Resource = port.DEADLINE_JOBS) -> None:
+        self.store.delete(resource, NAMESPACE if resource.namespaced else None, name)
+
+    def foreign_pod(self, name: str, node: str, *, gpus: int = 8) -> None:
+        """Somebody else's pod, bound at once, as by another scheduler."""
+        self.create(port.PODS, {"metadata": {"name": name}, "spec": {**pod_spec(gpus), "nodeName": node}})
+
+    def evict(self, pod: Object) -> None:
+        """Ask a pod to leave, as a drain does."""
+        meta = pod["metadata"]
+        target = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+        conditions = [*pod["status"]["conditions"], target]
+        self.store.patch(
+            port.PODS, meta["namespace"], meta["name"], {"status": {"conditions": conditions}}, subresource="status"
+        )
+        self.delete(meta["name"], port.PODS)
+
+    # What users see
+
+    def job(self, name: str) -> Object:
+        return self.store.get(port.DEADLINE_JOBS, NAMESPACE, name)
+
+    def status(self, name: str) -> Object:
+        found = self.store.find(port.DEADLINE_JOBS, NAMESPACE, name)
+        return dict((found or {}).get("status") or {})
+
+    def phase(self, name: str) -> str:
+        return str(self.status(name).get("phase", ""))
+
+    def code(self, name: str) -> str:
+        return str((self.status(name).get("pending") or {}).get("code", ""))
+
+    def level(self, name: str) -> str:
+        return str((self.status(name).get("verdict") or {}).get("level", ""))
+
+    def condition(self, name: str, kind: str) -> Object:
+        """A condition, {} while there is none."""
+        return next((item for item in self.status(name).get("conditions") or () if item["type"] == kind), {})
+
+    def holds(self, name: str, kind: str) -> bool:
+        return bool(self.condition(name, kind).get("status") == "True")
+
+    def children(self, name: str) -> list[str]:
+        found = [raw["metadata"]["name"] for raw in self.store.list(port.JOBS)]
+        return sorted(child for child in found if child.startswith(f"{name}-"))
+
+    def pods(self, name: str = "") -> list[Object]:
+        """Pods of a DeadlineJob, or of all of them, by name."""
+        found = [raw for raw in self.store.list(port.PODS) if names.LABEL_JOB in (raw["metadata"].get("labels") or {})]
+        mine = [raw for raw in found if raw["metadata"]["name"].startswith(f"{name}-")] if name else found
+        return sorted(mine, key=lambda raw: str(raw["metadata"]["name"]))
+
+    def placement(self, name: str) -> dict[int, str]:
+        """Node of each global rank, as the admission says; {} when there is none."""
+        admission = self.status(name).get("admission") or {"groups": []}
+        return {
+            rank: item["node"]
+            for part in admission["groups"]
+            for item in part["nodes"]
+            for rank in views.indexes(item["ranks"])
+        }
+
+    def finished_at(self, name: str) -> int:
+        return times.parse(self.status(name)["completionTime"])
+
+    def now(self) -> int:
+        return self.world.now()
+
+    # Waiting
+
+    async def until(self, condition: Callable[[], Any], what: str, *, within: str = "1h") -> None:
+        """Wait until something a user can see is so."""
+        try:
+            await self.world.until(lambda: bool(condition()), within=seconds(within))
+        except TimeoutError:
+            self.judge_operator()
+            seen = {raw["metadata"]["name"]: raw.get("status") for raw in self.store.list(port.DEADLINE_JOBS)}
+            raise AssertionError(f"not within {within}: {what}; the jobs are {seen}") from None
+
+    async def until_phase(self, name: str, *phases: str, within: str = "1h") -> None:
+        await self.until(lambda: self.phase(name) in phases, f"{name} is {' or '.join(phases)}", within=within)
+
+    async def until_all(self, phase: str, *jobs: str, within: str = "1h") -> None:
+        await self.until(
+            lambda: all(self.phase(name) == phase for name in jobs), f"{jobs} are {phase}", within=within
+        )
+
+    async def rest(self, duration: str) -> None:
+        """Let time pass."""
+        await asyncio.sleep(seconds(duration))
+        self.judge_operator()
+
+    # The end
+
+    async def finish(self) -> None:
+        """Delete what is not over, wait for rest, and judge the whole run."""
+        if self._task is None:
+            await self.start()
+        self.faults.clear()
+        self.calls.attach()
+        for raw in list(self.store.list(port.DEADLINE_JOBS)):
+            if (raw.get("status") or {}).get("phase") not in FINAL:
+                self.delete(raw["metadata"]["name"])
+        await self.until(lambda: not self.staying(), "every pod of ours ends")
+        await self.rest(f"{SETTLING}s")
+        self._judge_capacity()
+        self.calls.judge()
+        await self.kill()
+        assert [str(violation) for violation in self.world.audit.violations] == []
+        assert self.world.errors == []
+
+    def staying(self) -> list[str]:
+        return [
+            raw["metadata"]["name"]
+            for raw in self.pods()
+            if (raw.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+        ]
+
+    def _judge_capacity(self) -> None:
+        """The operator itself believes that nothing of ours is charged any more, on any node or queue."""
+        snapshot = self.operator.loop.snapshot
+        assert snapshot is not None, "the operator never made a pass"
+        charged = {job.name: job.assigned for job in snapshot.jobs if job.assigned}
+        assert charged == {}
+        foreign: Counter[str] = Counter()
+        for raw in self.store.list(port.PODS):
+            ended = (raw.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+            if not ended and names.LABEL_JOB not in (raw["metadata"].get("labels") or {}):
+                foreign[raw["spec"].get("nodeName", "")] += 1
+        used = {node.name: dict(node.used).get("pods", 0) for node in snapshot.nodes}
+        assert used == {node.name: foreign[node.name] for node in snapshot.nodes}
+
+
+@contextlib.asynccontextmanager
+async def run(
+    nodes: int = 2,
+    *,
+    gpus: int = 8,
+    settings: all_settings.Settings = SETTINGS,
+    start: bool = True,
+    slack: int = 0,
+    reaction: str = "1m",
+) -> AsyncIterator[Cluster]:
+    """A cluster with nodes and an operator.
+
+    `slack` is how many requests more than usual the scenario costs, `reaction` how long the operator may do
+    nothing about what happens: a minute, unless it is stopped or cut off for longer.
+    """
+    async with world.World(serve=False, bookmark_s=300.0, reaction_s=seconds(reaction)) as made:
+        made.add_nodes(nodes, gpus=gpus)
+        cluster = Cluster(made, settings)
+        cluster.calls.slack = slack
+        if start:
+            await cluster.start()
+        try:
+            yield cluster
+            await cluster.finish()
+        except BaseException:
+            with contextlib.suppress(AssertionError):
+                await cluster.kill()
+            raise
+
+
+def own(kind: str, name: str, spec: Object) -> Object:
+    return {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def pool(name: str, *, gpus: int = 1000, resource: str = GPU, **fields: Any) -> Object:
+    return {"name": name, "resources": [{"name": resource, "nominal": gpus}], **fields}
+
+
+def pod_spec(gpus: int = 8, **fields: Any) -> Object:
+    resources = {"limits": {GPU: gpus}} if gpus else {}
+    return {"containers": [{"name": "main", "image": "trainer:1", "resources": resources}], **fields}
+
+
+def group(
+    name: str = "worker", replicas: int = 1, *, gpus: int = 8, pod: Object | None = None, **simulation: str
+) -> Object:
+    """A worker group; keywords are the `sim/` annotations of its pods, with underscores for dashes."""
+    annotations = {f"sim/{key.replace('_', '-')}": value for key, value in simulation.items()}
+    return {
+        "name": name,
+        "replicas": replicas,
+        "template": {"metadata": {"annotations": annotations}, "spec": pod_spec(gpus, **(pod or {}))},
+    }

@@ -1,0 +1,102 @@
+"""Every request that the operator makes, and how many a calm operator would have made."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lstqueue.embedded import eventlog, faults, world
+from lstqueue.kube import port
+
+FLOOD = 20_000
+"""Requests after which a scenario is stopped: something spins, perhaps without virtual time passing."""
+
+PER_JOB = 14
+"""Status writes, questions and readings that a DeadlineJob costs however it goes."""
+PER_ROUND = 12
+"""The same for each admission and each restart."""
+PER_GROUP = 4
+"""Writes to the child Job of a group, in each round."""
+
+
+def about_gangs(call: faults.Call) -> bool:
+    """Whether a request writes anything for a DeadlineJob; dry runs count, as they may be lost too."""
+    return faults.writes(call) and call.resource != port.GPU_QUEUES
+
+
+@dataclass(slots=True)
+class _Size:
+    """What is known of a DeadlineJob's cost; kept after it is deleted."""
+
+    pods: int
+    groups: int
+    rounds: int = 1
+
+    @property
+    def cost(self) -> int:
+        return PER_JOB + self.rounds * (PER_ROUND + self.groups * PER_GROUP + self.pods)
+
+
+class Calls:
+    """Listens to the server's requests, in process and over HTTP alike."""
+
+    def __init__(self, made: world.World) -> None:
+        self._faults = made.server.faults
+        self._sizes: dict[str, _Size] = {}
+        self._began = asyncio.get_running_loop().time()
+        self.seen: list[faults.Call] = []
+        self.listeners: list[Callable[[faults.Call], None]] = []
+        self.slack = 0
+        made.store.subscribe(self._learn)
+        self.attach()
+
+    def attach(self) -> None:
+        """Begin, or go on after the faults were cleared."""
+        self._faults.delay(0, when=self._note)
+
+    def _note(self, call: faults.Call) -> bool:
+        self.seen.append(call)
+        assert len(self.seen) < FLOOD, f"{FLOOD} requests: {self.summary()}"
+        for listener in self.listeners:
+            listener(call)
+        return False
+
+    def _learn(self, event: eventlog.Event) -> None:
+        if event.resource == port.DEADLINE_JOBS:
+            raw = event.object
+            groups = raw["spec"]["groups"]
+            pods = sum(item.get("replicas", 1) for item in groups)
+            size = self._sizes.setdefault(raw["metadata"]["uid"], _Size(pods, len(groups)))
+            status = raw.get("status") or {}
+            size.rounds = max(size.rounds, 1 + status.get("attempt", 0) + status.get("restarts", 0))
+
+    def count(self, verb: str = "", resource: port.Resource | None = None) -> int:
+        match = faults.calls(verb=verb, resource=resource)
+        return sum(match(call) for call in self.seen)
+
+    def about_gangs(self) -> int:
+        return sum(about_gangs(call) for call in self.seen)
+
+    def writes(self) -> int:
+        """How often anything was written so far."""
+        return sum(faults.writes(call) for call in self.seen)
+
+    def summary(self) -> str:
+        counted = Counter(f"{call.verb} {call.resource.plural} {call.subresource}" for call in self.seen)
+        return str(dict(counted.most_common()))
+
+    def judge(self) -> None:
+        """Refuse a run in which the operator asked or wrote far more than its jobs called for."""
+        hours = (asyncio.get_running_loop().time() - self._began) / 3600
+        about_jobs = [call for call in self.seen if call.verb not in ("list", "watch")]
+        queues = [call for call in about_jobs if call.resource == port.GPU_QUEUES]
+        allowed = sum(size.cost for size in self._sizes.values()) + self.slack
+        # A waiting job may be told a new forecast now and then.
+        allowed += len(self._sizes) * math.ceil(hours)
+        assert len(about_jobs) - len(queues) <= allowed, f"more than {allowed} requests: {self.summary()}"
+        assert len(queues) <= 4 + 4 * allowed, f"too many reports about queues: {self.summary()}"
+        watching = len(self.seen) - len(about_jobs)
+        assert watching <= 40 + 20 * hours + self.slack, f"too much listing and watching: {self.summary()}"

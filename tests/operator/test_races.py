@@ -1,0 +1,131 @@
+"""Writes that are on their way while the world moves: no room is given twice, no decision lost."""
+
+from __future__ import annotations
+
+import cluster
+import pytest
+from cluster import group
+
+from lstqueue.embedded import faults
+from lstqueue.kube import port
+
+STATUS = faults.calls(verb="patch", resource=port.DEADLINE_JOBS)
+
+
+def about(name: str) -> faults.When:
+    return faults.calls(verb="patch", resource=port.DEADLINE_JOBS, name=name)
+
+
+@pytest.mark.parametrize("delay", [0.2, 1.0, 3.0, 8.0])
+def test_room_that_comes_free_while_reports_are_on_their_way_is_given_once(delay: float) -> None:
+    @cluster.virtual
+    async def scenario() -> None:
+        async with cluster.run(nodes=1, slack=100) as made:
+            made.queue()
+            made.submit("holder", group(run_for="1m"), estimatedDuration="1m")
+            await made.until_phase("holder", "Running")
+            made.faults.delay(delay, when=STATUS)
+            await made.rest("59s")
+            rivals = [f"rival-{number}" for number in range(6)]
+            for number, name in enumerate(rivals):
+                made.submit(name, group(run_for="1m"), deadlineIn=f"{2 + number}h", estimatedDuration="1m")
+                await made.rest("500ms")
+            await made.until_all("Succeeded", "holder", *rivals)
+
+    scenario()
+
+
+@cluster.virtual
+async def test_a_report_that_arrives_after_its_job_was_admitted_does_not_free_its_room() -> None:
+    async with cluster.run(nodes=1, slack=60) as made:
+        made.queue()
+        made.submit("holder", group(run_for="10m"), estimatedDuration="10m")
+        await made.until_phase("holder", "Running")
+        # The first report about the job that waits takes until after the holder has gone.
+        made.faults.delay(660.0, when=about("slow"), times=1)
+        made.submit("slow", group(run_for="10m"), importance=5)
+        await made.rest("5m")
+        made.submit("quick", group(run_for="10m"))
+        await made.until_all("Succeeded", "holder", "slow", "quick", within="2h")
+        assert made.finished_at("slow") < made.finished_at("quick")
+
+
+@cluster.virtual
+async def test_a_commit_that_is_refused_gives_its_room_to_the_next() -> None:
+    async with cluster.run(nodes=1, slack=100, reaction="2h") as made:
+        made.queue()
+        made.faults.fail(403, "Forbidden", when=about("refused"), times=None)
+        made.submit("refused", group(run_for="10m"), importance=9)
+        await made.rest("5s")
+        made.submit("next", group(run_for="10m"))
+        await made.until_phase("next", "Succeeded", within="1h")
+        made.faults.clear()
+        made.calls.attach()
+        await made.until_phase("refused", "Succeeded")
+
+
+@cluster.virtual
+async def test_an_edit_between_the_decision_and_its_commit_has_it_decided_anew() -> None:
+    async with cluster.run(nodes=1, slack=40) as made:
+        made.queue()
+        made.queue("other")
+        edited = False
+
+        def look(call: faults.Call) -> None:
+            nonlocal edited
+            if about("gang")(call) and not edited:
+                edited = True
+                made.edit("gang", queue="other")
+
+        made.calls.listeners.append(look)
+        made.submit("gang", group(run_for="10m"))
+        await made.until_phase("gang", "Running")
+        assert made.status("gang")["admission"]["queue"] == "other"
+        assert made.status("gang")["attempt"] == 1
+        await made.until_phase("gang", "Succeeded")
+
+
+@cluster.virtual
+async def test_edits_without_end_do_not_keep_a_gang_from_running() -> None:
+    async with cluster.run(nodes=2, slack=400) as made:
+        made.queue()
+        made.submit("gang", group("worker", 2, run_for="10m"), deadlineIn="9h", estimatedDuration="10m")
+        for number in range(200):
+            made.edit("gang", importance=number % 5)
+            await made.rest("3s")
+        await made.until_phase("gang", "Succeeded")
+
+
+@cluster.virtual
+async def test_a_node_that_is_cordoned_while_gates_are_being_lifted_takes_what_was_promised() -> None:
+    async with cluster.run(nodes=2) as made:
+        made.queue()
+        lifted = 0
+
+        def look(call: faults.Call) -> None:
+            nonlocal lifted
+            if call.verb == "patch" and call.resource == port.PODS:
+                lifted += 1
+                if lifted == 2:
+                    made.patch(port.NODES, "node-0001", {"spec": {"unschedulable": True}})
+
+        made.calls.listeners.append(look)
+        made.submit("gang", group("worker", 4, gpus=4, run_for="10m"))
+        await made.until_phase("gang", "Pending", "Running")
+        made.patch(port.NODES, "node-0001", {"spec": {"unschedulable": None}})
+        await made.until_phase("gang", "Succeeded", within="2h")
+
+
+@cluster.virtual
+async def test_many_status_writes_at_once_are_spread_over_time() -> None:
+    async with cluster.run(nodes=1) as made:
+        made.queue()
+        made.submit("holder", group(run_for="10m"), estimatedDuration="10m")
+        await made.until_phase("holder", "Running")
+        began, seen = made.now(), made.calls.writes()
+        names = [f"waits-{number:03}" for number in range(300)]
+        for name in names:
+            made.submit(name, group(), deadlineIn="9d", estimatedDuration="1h")
+        await made.until_all("Pending", *names, within="1m")
+        # 50 a second after a burst of 100.
+        assert (made.calls.writes() - seen - 100) / 50 <= (made.now() - began) / 1000 + 0.1

@@ -1,0 +1,214 @@
+"""The pass against a slow and obvious reading of steps 3 and 4, pod by pod in plain Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from fractions import Fraction
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lstqueue.engine import decide, model
+from lstqueue.topology import eligibility
+from lstqueue.topology.model import Node, PodShape, Taint, Toleration, resources
+
+GPU, NIC = "nvidia.com/gpu", "rdma/ib"
+NOW = 1_800_000_000_000
+MINUTE = model.MINUTE
+LATE = 1 << 62
+
+
+def order_of(job: model.Job, order: model.Order, share: int) -> tuple[object, ...]:
+    """Step 3 as docs/engine.md writes it, with fractions; all jobs here are new and none has an overhead."""
+    if order is model.Order.FIFO:
+        return (-job.importance, 0, job.submit, 0, 0, job.submit, job.uid)
+    deadline = LATE if job.deadline is None else job.deadline
+    estimate = job.estimate
+    late = job.deadline is None or estimate is None or job.deadline - NOW - estimate.lo < 0
+    if late:
+        mid = LATE if estimate is None else estimate.mid
+        return (-min(job.importance, 0), 2, mid, deadline, -share, job.submit, job.uid)
+    assert estimate is not None
+    key = deadline
+    if order is model.Order.LST:
+        key = 300_000 * ((deadline - Fraction(3, 4) * estimate.mid) // 300_000)
+    return (-job.importance, 0, key, deadline, -share, job.submit, job.uid)
+
+
+def share_of(snapshot: model.Snapshot, job: model.Job) -> int:
+    """g: the gang's dominant share of the pool its groups may use first, in ppm."""
+    queue = next(queue for queue in snapshot.queues if queue.name == job.queue)
+    best = 0
+    for pool in queue.pools:
+        mine = [group for group in job.groups if first_pool(queue, group) is pool]
+        inside = [node for node in snapshot.nodes if set(pool.selector) <= set(node.labels)]
+        for name in (GPU, NIC, "cpu", "pods"):
+            capacity = sum(dict(node.allocatable).get(name, 0) for node in inside)
+            wanted = sum(dict(group.shape.requests).get(name, 0) * group.count for group in mine)
+            best = max(best, wanted * 1_000_000 // max(capacity, 1))
+    return best
+
+
+def pools_of(queue: model.Queue, group: model.Group) -> list[model.Pool]:
+    asked = {name for name, amount in group.shape.requests if "/" in name and amount}
+    return [pool for pool in queue.pools if asked <= {name for name, _ in pool.nominal}]
+
+
+def first_pool(queue: model.Queue, group: model.Group) -> model.Pool | None:
+    return next(iter(pools_of(queue, group)), None)
+
+
+def natural(name: str) -> list[object]:
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def pods_that_fit(free: dict[str, int], requests: dict[str, int]) -> int:
+    return max(0, min(free.get(name, 0) // amount for name, amount in requests.items()))
+
+
+class Reference:
+    def __init__(self, snapshot: model.Snapshot) -> None:
+        self.snapshot = snapshot
+        self.free: dict[str, dict[str, int]] = {}
+        for node in snapshot.nodes:
+            used = dict(node.used)
+            self.free[node.name] = {name: has - used.get(name, 0) for name, has in node.allocatable}
+        self.quota = {(q.name, p.name, r): n for q in snapshot.queues for p in q.pools for r, n in p.nominal}
+
+    def place(self, queue: model.Queue, group: model.Group) -> model.GroupPlacement | None:
+        requests = dict(group.shape.requests)
+        for pool in pools_of(queue, group):
+            slots = {(queue.name, pool.name, name): amount for name, amount in requests.items()}
+            if any(self.quota.get(s, LATE) < amount * group.count for s, amount in slots.items()):
+                continue
+            chosen = self.nodes_for(pool, group)
+            if chosen is None:
+                continue
+            for slot, amount in slots.items():
+                if slot in self.quota:
+                    self.quota[slot] -= amount * group.count
+            for name, pods in chosen:
+                for resource, amount in requests.items():
+                    self.free[name][resource] -= amount * pods
+            return model.GroupPlacement(pool.name, tuple(chosen))
+        return None
+
+    def nodes_for(self, pool: model.Pool, group: model.Group) -> list[tuple[str, int]] | None:
+        requests = dict(group.shape.requests)
+        ranked: list[tuple[object, ...]] = []
+        scarce = max(
+            (name for name in requests if "/" in name), default=None, key=lambda n: self.part(pool, group, n)
+        )
+        scarce = scarce or max((n for n in requests if n != "pods"), key=lambda n: self.part(pool, group, n))
+        for node in self.snapshot.nodes:
+            if eligibility.eligible(node, group.shape, selector=pool.selector, tolerations=pool.tolerations):
+                fits = pods_that_fit(self.free[node.name], requests)
+                others = any(
+                    "/" in name and name not in requests for name, amount in node.allocatable if amount
+                )
+                room = self.free[node.name].get(scarce, 0)
+                ranked.append((others, room, -fits, natural(node.name), node.name, fits))
+        chosen: list[tuple[str, int]] = []
+        left = group.count
+        for *_, name, fits in sorted(ranked):
+            if left and fits:
+                take = min(left, int(fits))  # type: ignore[call-overload]
+                chosen.append((str(name), take))
+                left -= take
+        return None if left else sorted(chosen, key=lambda pair: natural(pair[0]))
+
+    def part(self, pool: model.Pool, group: model.Group, resource: str) -> tuple[float, bool, str]:
+        """Share of a resource that a pod takes of the nodes it may use; the first by name wins a tie."""
+        total = 0
+        for node in self.snapshot.nodes:
+            if eligibility.eligible(
+                node, group.shape, selector=pool.selector, tolerations=pool.tolerations, lasting=True
+            ):
+                total += dict(node.allocatable).get(resource, 0)
+        return (dict(group.shape.requests)[resource] / max(total, 1), resource == GPU, resource)
+
+    def walk(self, line: list[model.Job]) -> list[model.Admission]:
+        queues = {queue.name: queue for queue in self.snapshot.queues}
+        blocked: set[str] = set()
+        admitted: list[model.Admission] = []
+        empty = Reference(dataclasses.replace(self.snapshot, nodes=tuple(map(better, self.snapshot.nodes))))
+        for job in line:
+            if job.queue in blocked:
+                continue
+            placed = self.place(queues[job.queue], job.groups[0])
+            if placed is not None:
+                admitted.append(model.Admission(job.uid, job.queue, (placed,)))
+            elif queues[job.queue].order is model.Order.FIFO:
+                before = ({k: dict(v) for k, v in empty.free.items()}, dict(empty.quota))
+                if empty.place(queues[job.queue], job.groups[0]) is not None:
+                    blocked.add(job.queue)
+                empty.free, empty.quota = before
+        return admitted
+
+
+def better(node: Node) -> Node:
+    return dataclasses.replace(node, used=(), ready=True)
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> model.Snapshot:
+    nodes: list[Node] = []
+    for number in range(draw(st.integers(1, 7))):
+        gpus = draw(st.sampled_from([0, 1, 4, 8]))
+        has = {
+            GPU: gpus,
+            NIC: draw(st.sampled_from([0, 0, 2])),
+            "cpu": 1000 * draw(st.integers(2, 9)),
+            "pods": 6,
+        }
+        used = {GPU: draw(st.integers(0, gpus)), "cpu": 1000 * draw(st.integers(0, 2)), "pods": 1}
+        labels = (("zone", draw(st.sampled_from("ab"))),)
+        taints = (Taint("gpu", "", "NoSchedule"),) if draw(st.integers(0, 3)) == 0 else ()
+        ready = draw(st.integers(0, 5)) > 0
+        nodes.append(Node(f"n{number * 3}", resources(has), resources(used), labels, taints, ready))
+    limits = st.integers(0, 20)
+    pools = (
+        model.Pool("a", (("zone", "a"),), (), ((GPU, draw(limits)),)),
+        model.Pool(
+            "any", (), (Toleration("gpu", "Exists"),), ((GPU, draw(limits)), (NIC, 4), ("cpu", 12_000))
+        ),
+    )
+    queues = (
+        model.Queue("q", draw(st.sampled_from(list(model.Order))), pools),
+        model.Queue("r", draw(st.sampled_from(list(model.Order))), pools[1:]),
+    )
+    jobs: list[model.Job] = []
+    for number in range(draw(st.integers(1, 10))):
+        wants = {
+            GPU: draw(st.integers(0, 4)),
+            NIC: draw(st.sampled_from([0, 0, 0, 1])),
+            "cpu": 1000,
+            "pods": 1,
+        }
+        selector = (("zone", "b"),) if draw(st.integers(0, 4)) == 0 else ()
+        group = model.Group("g", draw(st.integers(1, 5)), PodShape(resources(wants), selector))
+        mid = draw(st.one_of(st.none(), st.integers(1, 50).map(lambda m: m * MINUTE)))
+        jobs.append(
+            model.Job(
+                uid=f"u{number}",
+                namespace="ns",
+                name=f"j{number}",
+                queue=draw(st.sampled_from(["q", "q", "r"])),
+                groups=(group,),
+                submit=NOW - draw(st.integers(0, 5)),
+                deadline=draw(st.one_of(st.none(), st.integers(-5, 60).map(lambda m: NOW + m * MINUTE))),
+                estimate=None if mid is None else model.Estimate(mid // 4, mid, mid * 2),
+                importance=draw(st.sampled_from([-1, 0, 0, 0, 1])),
+            )
+        )
+    return model.Snapshot(tuple(nodes), queues, tuple(jobs))
+
+
+@settings(max_examples=400, deadline=None)
+@given(snapshots())
+def test_admissions_are_those_of_the_slow_reading(snapshot: model.Snapshot) -> None:
+    orders = {queue.name: queue.order for queue in snapshot.queues}
+    ranked = [(order_of(job, orders[job.queue], share_of(snapshot, job)), job) for job in snapshot.jobs]
+    line = [job for _, job in sorted(ranked, key=lambda pair: pair[0])]
+    assert list(decide.decide(snapshot, NOW).admit) == Reference(snapshot).walk(line)
