@@ -70,8 +70,8 @@ class Pages:
         """Answer a LIST.
 
         Raises:
-            port.ApiError: 400 or 422 for a malformed query, 410 for a token or an exact revision that is no longer
-                known, 504 for a revision from the future.
+            port.ApiError: 400 or 422 for a malformed query, 410 for a token or an exact revision that is no
+                longer known, 504 for a revision from the future.
         """
         if query.continue_token:
             return self._next(query)

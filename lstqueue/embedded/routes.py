@@ -15,6 +15,7 @@ from lstqueue.embedded import (
     admission_own,
     backend,
     discovery,
+    encoding,
     failures,
     faults,
     pages,
@@ -136,19 +137,7 @@ def _list(state: backend.Backend, request: Request, target: targets.Target) -> A
         resource_version=parameters.text("resourceVersion"),
         match=parameters.text("resourceVersionMatch"),
     )
-    return Answer(200, encode_list(target.kind.resource, state.pages.page(query)))
-
-
-def encode_list(resource: port.Resource, listing: pages.Listing) -> bytes:
-    """The bytes of a LIST, from the encoded rows."""
-    meta: port.Object = {"resourceVersion": listing.resource_version}
-    if listing.continue_token:
-        meta["continue"] = listing.continue_token
-    if listing.remaining is not None:
-        meta["remainingItemCount"] = listing.remaining
-    head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta}
-    rows = b",".join([row.json() for row in listing.rows])
-    return orjson.dumps(head)[:-1] + b',"items":[' + rows + b"]}"
+    return Answer(200, encoding.encode_list(target.kind.resource, state.pages.page(query)))
 
 
 def _watch(state: backend.Backend, request: Request, target: targets.Target) -> watches.Watch:
@@ -266,7 +255,7 @@ def _delete_collection(state: backend.Backend, request: Request, target: targets
         for row in rows
         if state.store.find(resource, target.namespace, row["metadata"]["name"]) is not None
     ]
-    return Answer(200, encode_list(resource, pages.Listing(last, str(state.store.revision))))
+    return Answer(200, encoding.encode_list(resource, pages.Listing(last, str(state.store.revision))))
 
 
 def _delete_one(
@@ -298,13 +287,3 @@ _VERBS: dict[str, Callable[[backend.Backend, Request, targets.Target], Answer | 
     "delete": _delete,
     "deletecollection": _delete_collection,
 }
-
-
-def encode_change(change: watches.Change) -> bytes:
-    """One line of a watch stream."""
-    return b'{"type":"' + change[0].encode() + b'","object":' + change[1].json() + b"}\n"
-
-
-def encode_error(error: port.ApiError) -> bytes:
-    """The line that ends a watch stream with an error."""
-    return orjson.dumps({"type": "ERROR", "object": failures.as_status(error)}) + b"\n"

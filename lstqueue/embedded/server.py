@@ -11,7 +11,7 @@ import contextlib
 
 from aiohttp import web
 
-from lstqueue.embedded import backend, failures, faults, routes, store, watches
+from lstqueue.embedded import backend, encoding, failures, faults, routes, store, watches
 from lstqueue.embedded.requests import JSON, LARGEST_BODY, Parameters
 from lstqueue.kube import port
 
@@ -132,9 +132,9 @@ async def _send_batches(response: web.StreamResponse, watch: watches.Watch) -> N
     try:
         async with contextlib.aclosing(watch.batches()) as batches:
             async for batch in batches:
-                await response.write(b"".join([routes.encode_change(change) for change in batch]))
+                await response.write(b"".join([encoding.encode_change(change) for change in batch]))
     except port.ApiError as error:
-        await response.write(routes.encode_error(error))
+        await response.write(encoding.encode_error(error))
 
 
 def _abort(incoming: web.BaseRequest) -> None:

@@ -97,14 +97,12 @@ def _forecast(known: kept.Kept, jobs: list[model.Job]) -> tuple[bool, bool]:
         (whether published forecasts are out of date, whether this pass forecast everybody in line).
     """
     snapshot, now, config = known.snapshot, known.now, known.config
-    line = [turn for turn in known.line if _is_foreseeable(known, turn)][: config.forecast_depth]
+    line = _foreseeable(known)
     if not line:
         return False, False
     stale = snapshot.changed or any(_outran(job, snapshot.forecast_at, now, config) for job in jobs)
     due = stale and now - snapshot.forecast_at >= config.forecast_interval
-    asked = [
-        here.job.uid for here in map(_standing, line) if due or verdict.wants_forecast(here, known.codes)
-    ]
+    asked = [turn.standing.job.uid for turn in line if due or verdict.wants_forecast(turn.standing)]
     if asked:
         placed = known.fitted.placed
         scene = outlook.Scene(known.free, known.nodes, jobs, known.standings, line, placed, now, config)
@@ -112,13 +110,16 @@ def _forecast(known: kept.Kept, jobs: list[model.Job]) -> tuple[bool, bool]:
     return stale, len(asked) == len(line)
 
 
-def _standing(turn: order.Turn) -> standing.Standing:
-    return turn.standing
-
-
-def _is_foreseeable(known: kept.Kept, turn: order.Turn) -> bool:
-    uid = turn.standing.job.uid
-    return uid not in known.fitted.placed and known.codes.get(uid) not in fit.NEVER_FITS
+def _foreseeable(known: kept.Kept) -> list[order.Turn]:
+    """Those at the front of the line who stay in it and could fit some day, as many as a forecast follows."""
+    found: list[order.Turn] = []
+    for turn in known.line:
+        if len(found) == known.config.forecast_depth:
+            break
+        uid = turn.standing.job.uid
+        if uid not in known.fitted.placed and known.codes.get(uid) not in fit.NEVER_FITS:
+            found.append(turn)
+    return found
 
 
 def _outran(job: model.Job, since: int, now: int, config: model.Config) -> bool:

@@ -184,8 +184,9 @@ class Job:
 class Snapshot:
     """Everything a pass may look at. Order of the tuples does not matter: the pass sorts.
 
-    `forecast_at` is when waiting jobs were last forecast (0: never); `changed` says that something moved
-    since, so that their forecasts are worth making anew.
+    `forecast_at` is when waiting jobs were last forecast (`Plan.forecast`; 0: never); `changed` says that
+    something moved since, admissions of a plan included, so that their forecasts are worth making anew.
+    Outrun estimates need not be reported: a pass sees them itself.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -269,8 +270,9 @@ class Plan:
     """What a pass decided: a delta, never a line for each unfinished job.
 
     `wake_at` is the next time at which time alone can change a decision, None when there is none.
-    `forecast` says that all waiting jobs were forecast. `counts` are figures for metrics and the log
-    (waiting, admitted, running, fits tried, ...). `kept` is what `explain` needs; it is no part of equality.
+    `forecast` says that all waiting jobs were forecast, as many as `Config.forecast_depth` allows. `counts`
+    are figures for metrics and the log (waiting, admitting, running, fits tried, ...). `kept` is what
+    `explain` needs; it is no part of equality.
     """
 
     now: int

@@ -24,7 +24,7 @@ Rank = tuple[int, int, int, int, int, int, str]
 """(-effective tier, band, key, D, -g, submit, uid); the lower goes first, no two are equal."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Turn:
     """One waiting job's place in the line.
 
@@ -81,11 +81,11 @@ def line_up(
     config: model.Config,
 ) -> list[Turn]:
     """Sort those who wait and may be tried, first to last."""
+    orders = {name: policy(queue, config) for name, queue in queues.items()}
     turns: list[Turn] = []
     for here in waiting:
         job = here.job
-        gang = gangs_of[job.uid]
-        order = policy(queues[job.queue], config)
+        gang, order = gangs_of[job.uid], orders[job.queue]
         lane = job.queue if order is model.Order.FIFO else id(gang)
         turns.append(Turn(rank(order, here, gang.share, config), here, gang, lane, order))
     turns.sort(key=_rank)

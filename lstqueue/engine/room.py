@@ -63,12 +63,16 @@ class Room:
         """Charge the whole gang and say where it went; None, and nothing charged, when it does not fit.
 
         Groups go largest pod first, each into one pool, pools in the listed order; when a later group does
-        not fit, earlier ones try their next pool, at most `TRIES` placements in all. With one group the
-        answer is exact; with several a placement may exist that this order does not find.
+        not fit, earlier ones try their next pool, at most `TRIES` placements in all. When that finds nothing,
+        smallest first is tried. With one group the answer is exact; with several a placement may exist that
+        neither order finds.
         """
         taken: Placement = []
-        self._left = TRIES
-        return taken if self._place(gang.members, taken) else None
+        for members in (gang.members, gang.members[::-1])[: len(gang.members)]:
+            self._left = TRIES
+            if self._place(members, taken):
+                return taken
+        return None
 
     def could_place(self, gang: gangs.Gang) -> bool:
         """Whether `place` would succeed; nothing stays charged."""

@@ -14,7 +14,6 @@ Between forecasts a verdict stays as it was published, except that time alone ma
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 
 from lstqueue.engine import fit, model, words
 from lstqueue.engine.outlook import Outlook
@@ -26,10 +25,8 @@ NOT_JUDGED = frozenset(
 """Codes of jobs that take no part in a forecast."""
 
 
-def wants_forecast(here: Standing, codes: Mapping[str, model.Code]) -> bool:
-    """Whether a waiting job needs a forecast in this pass: it is new, or what it was told holds no more."""
-    if codes.get(here.job.uid) in NOT_JUDGED:
-        return False
+def wants_forecast(here: Standing) -> bool:
+    """Whether a job that can be forecast needs it in this pass: it is new, or what it was told is no more."""
     told = here.job.published
     if told.verdict is None or told.code in NOT_JUDGED:
         return True

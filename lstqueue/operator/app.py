@@ -8,13 +8,16 @@ Either way they are swept: listed at start, before the first decision, and every
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from lstqueue.api import names
-from lstqueue.kube import limits, port, reflector, sweep
+from lstqueue.kube import backoff, limits, port, reflector, sweep
 from lstqueue.operator import bell, loop, metrics, queue_status
 from lstqueue.operator import cache as caches
 from lstqueue.operator import settings as all_settings
+
+_LOG = logging.getLogger(__name__)
 
 OURS = names.LABEL_JOB
 FOREIGN = f"!{names.LABEL_JOB}"
@@ -83,13 +86,16 @@ class Operator:
             group.create_task(self.loop.run())
 
     async def _sweeps(self) -> None:
+        failures, delays = 0, backoff.Backoff(base=self.settings.retry_first, limit=self.settings.retry_most)
         while True:
             try:
                 await self._sweep()
             except port.ApiError as error:
-                self.metrics.write_failed(error)
-                await asyncio.sleep(self.settings.retry_first)
+                failures += 1
+                _LOG.warning("our own kinds could not be listed: %s", error)
+                await asyncio.sleep(delays.delay("sweep", failures, retry_after=error.retry_after))
                 continue
+            failures = 0
             self._swept.set()
             await asyncio.sleep(self.settings.sweep_interval)
 

@@ -265,7 +265,7 @@ class Loop:
         wait = self._settings.retry_first * 2 ** min(record.failures - 1, 16)
         wait = min(max(wait, error.retry_after or 0.0), self._settings.retry_most)
         now = self._now()
-        record.retry_at = now + int(wait * 1000)
+        record.retry_at, record.engine_job = now + int(wait * 1000), None
         if not isinstance(error, port.ForbiddenError | port.InvalidError):
             # The outcome is unknown, or somebody else wrote: what is assumed holds until the API tells.
             record.doubtful = True

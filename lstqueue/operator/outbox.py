@@ -63,8 +63,8 @@ class Outbox:
     def went_through(self, uid: str) -> None:
         """Note that the API server took a write."""
         record = self._cache.records.get(uid)
-        if record is not None:
-            record.failures, record.retry_at = 0, 0
+        if record is not None and record.failures:
+            record.failures, record.retry_at, record.engine_job = 0, 0, None
         self._cache.touch(uid)
 
 

@@ -19,6 +19,9 @@ from lstqueue.operator import settings as all_settings
 
 _PENDING = (model.State.WAITING, model.State.HELD_BACK)
 
+_LOOK = 1.0
+"""Seconds between two looks that found nothing to say."""
+
 
 class Reporter:
     """Writes the statuses of all queues, for as long as it runs."""
@@ -41,21 +44,22 @@ class Reporter:
         while True:
             await self._loop.next_pass(after=self._seen)
             self._seen = self._loop.passes
+            wrote = False
             for queue in list(self._cache.queues.values()):
-                if not await self._report(queue):
-                    self._seen = -1
-            await asyncio.sleep(self._interval)
+                wrote |= await self._report(queue)
+            await asyncio.sleep(self._interval if wrote else min(_LOOK, self._interval))
 
     async def _report(self, queue: queues.QueueView) -> bool:
-        """Write what is new about a queue; return whether nothing is left to say."""
+        """Write what is new about a queue; return whether there was anything."""
         status = self._figures(queue)
         if status == {key: (queue.status or {}).get(key) for key in status}:
-            return True
+            return False
         body = {"metadata": {"resourceVersion": str(queue.version)}, "status": status}
         try:
             raw = await self._api.patch_status(port.GPU_QUEUES, None, queue.name, body)
         except port.ApiError:
-            return False  # counted by the adapter; the next turn writes what is true then
+            self._seen = -1  # counted by the adapter; the next turn writes what is true then
+            return True
         self._cache.apply_queue("MODIFIED", raw)
         return True
 

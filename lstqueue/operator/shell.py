@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Awaitable, Callable
+import itertools
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import kopf
@@ -22,6 +23,14 @@ from lstqueue.operator import app, probes
 
 Access = Callable[[], Awaitable[login.Credentials]]
 """Tells how to reach the API server; asked again whenever kopf's own credentials were refused."""
+
+
+class _Backoffs:
+    """Seconds between tries of a request, without end: kopf's own list ends the process after a minute."""
+
+    def __iter__(self) -> Iterator[float]:
+        yield from (1.0, 2.0, 5.0, 10.0)
+        yield from itertools.repeat(30.0)
 
 
 class _NoDiffBase(kopf.DiffBaseStorage):
@@ -95,6 +104,9 @@ class Shell:
         settings.scanning.disabled = True
         settings.peering.standalone = True
         settings.queueing.idle_timeout = 0.01
+        settings.networking.error_backoffs = _Backoffs()
+        # Kubernetes ends a process that hangs; a SIGKILL of kopf's own would hit whatever else runs in it.
+        settings.process.ultimate_exiting_timeout = None
         settings.persistence.diffbase_storage = _NoDiffBase()
         settings.persistence.progress_storage = _NoProgress()
         settings.persistence.finalizer = f"{names.GROUP}/none"

@@ -74,7 +74,8 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         state=state,
         since=_since(status, admission, state),
         assigned=assigned,
-        not_before=status.back_off.until,
+        # While its commits do not go through, it must not take the room of others pass after pass.
+        not_before=max(status.back_off.until, record.retry_at),
         avoid=status.back_off.avoid,
         held_back=held_back,
         published=record.said or status.published,

@@ -130,7 +130,7 @@ def applied(snapshot: model.Snapshot, plan: model.Plan) -> model.Snapshot:
     return dataclasses.replace(snapshot, jobs=tuple(jobs), forecast_at=plan.now, changed=False)
 
 
-def measure(name: str, run: Callable[[], model.Plan], repeat: int = 3) -> model.Plan:
+def measure(name: str, run: Callable[[], model.Plan], repeat: int = 5) -> model.Plan:
     best = float("inf")
     for _ in range(repeat):
         begin = time.process_time()

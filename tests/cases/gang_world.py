@@ -232,7 +232,7 @@ class World:
             if admission is not None and pod.attempt == self.truth.status.attempt:
                 assert admission.places()[rank][1] == pod.node
 
-    # The end
+    # Fair play
 
     def finish(self) -> None:
         """From here on nothing goes wrong any more; the gang must come to an end."""
@@ -240,15 +240,15 @@ class World:
         for _ in range(300):
             if self.truth.final and not self.api.holding():
                 return
-            self._play_fair()
+            self.go_on(succeed=self.truth.status.phase is Phase.RUNNING)
         raise AssertionError(f"not over: {self.truth.status}, {self.step()}")
 
-    def _play_fair(self) -> None:
+    def go_on(self, *, succeed: bool = False) -> None:
+        """Let everybody do what is due, once; time passes only when nobody has anything to do."""
         for name in list(self.api.jobs):
             self.api.sync(name)
-        running = self.truth.status.phase is Phase.RUNNING
         for uid in list(self.api.pods):
-            for how in ("leave", "bind", "ready", *(("succeed",) if running else ())):
+            for how in ("leave", "bind", "ready", *(("succeed",) if succeed else ())):
                 if uid in self.api.pods:
                     self.api.run_pod(uid, how)
             self.check_pods()

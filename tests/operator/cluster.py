@@ -16,10 +16,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
 import ledger_of_calls
+import seen
+from manifests import group, own, pod_spec, pool
+from seen import NAMESPACE
 
-from lstqueue.api import durations, names, times
+from lstqueue.api import durations, names
 from lstqueue.embedded import clock, eventlog, faults, memory, patches, world
-from lstqueue.jobs import views
 from lstqueue.kube import port
 from lstqueue.operator import app
 from lstqueue.operator import settings as all_settings
@@ -28,9 +30,7 @@ Object = dict[str, Any]
 P = ParamSpec("P")
 T = TypeVar("T")
 
-NAMESPACE = "default"
 QUEUE = "research"
-GPU = "nvidia.com/gpu"
 FINAL = frozenset({"Succeeded", "Failed", "Rejected"})
 
 HORIZON = 10 * 86_400.0
@@ -59,12 +59,11 @@ def seconds(duration: str) -> float:
     return durations.parse(duration) / 1000
 
 
-class Cluster:
+class Cluster(seen.Seen):
     """A world and its operator. Everything that takes time takes virtual time."""
 
     def __init__(self, made: world.World, settings: all_settings.Settings) -> None:
-        self.world = made
-        self.store = made.store
+        super().__init__(made)
         self.faults = made.server.faults
         self.settings = settings
         self.calls = ledger_of_calls.Calls(made)
@@ -91,6 +90,7 @@ class Cluster:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self.judge_operator()
+            self.calls.passes += self.operator.loop.passes
             self._task = self._operator = None
 
     async def restart(self) -> None:
@@ -124,7 +124,9 @@ class Cluster:
 
     # What users do
 
-    def queue(self, name: str = QUEUE, *, gpus: int = 1000, pools: list[Object] | None = None, **spec: Any) -> None:
+    def queue(
+        self, name: str = QUEUE, *, gpus: int = 1000, pools: list[Object] | None = None, **spec: Any
+    ) -> None:
         pools = pools or [pool("all", gpus=gpus)]
         self.create(port.GPU_QUEUES, own("GPUQueue", name, {"pools": pools, **spec}))
 
@@ -163,60 +165,13 @@ class Cluster:
         target = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
         conditions = [*pod["status"]["conditions"], target]
         self.store.patch(
-            port.PODS, meta["namespace"], meta["name"], {"status": {"conditions": conditions}}, subresource="status"
+            port.PODS,
+            meta["namespace"],
+            meta["name"],
+            {"status": {"conditions": conditions}},
+            subresource="status",
         )
         self.delete(meta["name"], port.PODS)
-
-    # What users see
-
-    def job(self, name: str) -> Object:
-        return self.store.get(port.DEADLINE_JOBS, NAMESPACE, name)
-
-    def status(self, name: str) -> Object:
-        found = self.store.find(port.DEADLINE_JOBS, NAMESPACE, name)
-        return dict((found or {}).get("status") or {})
-
-    def phase(self, name: str) -> str:
-        return str(self.status(name).get("phase", ""))
-
-    def code(self, name: str) -> str:
-        return str((self.status(name).get("pending") or {}).get("code", ""))
-
-    def level(self, name: str) -> str:
-        return str((self.status(name).get("verdict") or {}).get("level", ""))
-
-    def condition(self, name: str, kind: str) -> Object:
-        """A condition, {} while there is none."""
-        return next((item for item in self.status(name).get("conditions") or () if item["type"] == kind), {})
-
-    def holds(self, name: str, kind: str) -> bool:
-        return bool(self.condition(name, kind).get("status") == "True")
-
-    def children(self, name: str) -> list[str]:
-        found = [raw["metadata"]["name"] for raw in self.store.list(port.JOBS)]
-        return sorted(child for child in found if child.startswith(f"{name}-"))
-
-    def pods(self, name: str = "") -> list[Object]:
-        """Pods of a DeadlineJob, or of all of them, by name."""
-        found = [raw for raw in self.store.list(port.PODS) if names.LABEL_JOB in (raw["metadata"].get("labels") or {})]
-        mine = [raw for raw in found if raw["metadata"]["name"].startswith(f"{name}-")] if name else found
-        return sorted(mine, key=lambda raw: str(raw["metadata"]["name"]))
-
-    def placement(self, name: str) -> dict[int, str]:
-        """Node of each global rank, as the admission says; {} when there is none."""
-        admission = self.status(name).get("admission") or {"groups": []}
-        return {
-            rank: item["node"]
-            for part in admission["groups"]
-            for item in part["nodes"]
-            for rank in views.indexes(item["ranks"])
-        }
-
-    def finished_at(self, name: str) -> int:
-        return times.parse(self.status(name)["completionTime"])
-
-    def now(self) -> int:
-        return self.world.now()
 
     # Waiting
 
@@ -226,11 +181,12 @@ class Cluster:
             await self.world.until(lambda: bool(condition()), within=seconds(within))
         except TimeoutError:
             self.judge_operator()
-            seen = {raw["metadata"]["name"]: raw.get("status") for raw in self.store.list(port.DEADLINE_JOBS)}
-            raise AssertionError(f"not within {within}: {what}; the jobs are {seen}") from None
+            raise AssertionError(f"not within {within}: {what}; {self.summary()}") from None
 
     async def until_phase(self, name: str, *phases: str, within: str = "1h") -> None:
-        await self.until(lambda: self.phase(name) in phases, f"{name} is {' or '.join(phases)}", within=within)
+        await self.until(
+            lambda: self.phase(name) in phases, f"{name} is {' or '.join(phases)}", within=within
+        )
 
     async def until_all(self, phase: str, *jobs: str, within: str = "1h") -> None:
         await self.until(
@@ -256,17 +212,10 @@ class Cluster:
         await self.until(lambda: not self.staying(), "every pod of ours ends")
         await self.rest(f"{SETTLING}s")
         self._judge_capacity()
-        self.calls.judge()
         await self.kill()
+        self.calls.judge()
         assert [str(violation) for violation in self.world.audit.violations] == []
         assert self.world.errors == []
-
-    def staying(self) -> list[str]:
-        return [
-            raw["metadata"]["name"]
-            for raw in self.pods()
-            if (raw.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
-        ]
 
     def _judge_capacity(self) -> None:
         """The operator itself believes that nothing of ours is charged any more, on any node or queue."""
@@ -311,28 +260,3 @@ async def run(
             with contextlib.suppress(AssertionError):
                 await cluster.kill()
             raise
-
-
-def own(kind: str, name: str, spec: Object) -> Object:
-    return {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
-
-
-def pool(name: str, *, gpus: int = 1000, resource: str = GPU, **fields: Any) -> Object:
-    return {"name": name, "resources": [{"name": resource, "nominal": gpus}], **fields}
-
-
-def pod_spec(gpus: int = 8, **fields: Any) -> Object:
-    resources = {"limits": {GPU: gpus}} if gpus else {}
-    return {"containers": [{"name": "main", "image": "trainer:1", "resources": resources}], **fields}
-
-
-def group(
-    name: str = "worker", replicas: int = 1, *, gpus: int = 8, pod: Object | None = None, **simulation: str
-) -> Object:
-    """A worker group; keywords are the `sim/` annotations of its pods, with underscores for dashes."""
-    annotations = {f"sim/{key.replace('_', '-')}": value for key, value in simulation.items()}
-    return {
-        "name": name,
-        "replicas": replicas,
-        "template": {"metadata": {"annotations": annotations}, "spec": pod_spec(gpus, **(pod or {}))},
-    }

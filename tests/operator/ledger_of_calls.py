@@ -50,6 +50,8 @@ class Calls:
         self.seen: list[faults.Call] = []
         self.listeners: list[Callable[[faults.Call], None]] = []
         self.slack = 0
+        self.passes = 0
+        self._events = 0
         made.store.subscribe(self._learn)
         self.attach()
 
@@ -65,6 +67,7 @@ class Calls:
         return False
 
     def _learn(self, event: eventlog.Event) -> None:
+        self._events += 1
         if event.resource == port.DEADLINE_JOBS:
             raw = event.object
             groups = raw["spec"]["groups"]
@@ -98,5 +101,8 @@ class Calls:
         allowed += len(self._sizes) * math.ceil(hours)
         assert len(about_jobs) - len(queues) <= allowed, f"more than {allowed} requests: {self.summary()}"
         assert len(queues) <= 4 + 4 * allowed, f"too many reports about queues: {self.summary()}"
+        # Each event and each answer may cause a pass, and so may an hour's changes of slack and forecast.
+        likely = 30 + 2 * (self._events + len(about_jobs)) + 30 * math.ceil(hours) * max(1, len(self._sizes))
+        assert self.passes <= likely, f"{self.passes} passes over {self._events} events"
         watching = len(self.seen) - len(about_jobs)
         assert watching <= 40 + 20 * hours + self.slack, f"too much listing and watching: {self.summary()}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import cluster
-from cluster import group, pool
+from manifests import group, pool
 
 from lstqueue.api import names
 from lstqueue.kube import port
@@ -46,9 +46,7 @@ async def test_ranks_go_over_all_groups_in_order_and_every_pod_is_where_the_stat
             2: "worker",
             3: "worker",
         }
-        assert {environment(pod)["MASTER_ADDR"]["value"] for pod in pods} == {
-            "wide-leader-0-0.gang-wide"
-        }
+        assert {environment(pod)["MASTER_ADDR"]["value"] for pod in pods} == {"wide-leader-0-0.gang-wide"}
         assert {environment(pod)["PET_NNODES"]["value"] for pod in pods} == {"4"}
         service = made.store.get(port.SERVICES, cluster.NAMESPACE, "gang-wide")
         assert service["spec"]["publishNotReadyAddresses"] is True

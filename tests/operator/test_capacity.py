@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import cluster
-from cluster import group, pool
+import manifests
+from manifests import group, pool
 
 from lstqueue.kube import port
 
@@ -16,7 +17,12 @@ async def test_the_next_gang_waits_until_the_last_pod_of_a_failed_one_is_gone() 
     async with cluster.run(nodes=2) as made:
         made.queue()
         lingers = group("worker", 2, fail_after="10m", terminate_after="15m")
-        made.submit("fails", group("first", run_for="1h", terminate_after="15m"), group("second", fail_after="10m"), backoffLimit=0)
+        made.submit(
+            "fails",
+            group("first", run_for="1h", terminate_after="15m"),
+            group("second", fail_after="10m"),
+            backoffLimit=0,
+        )
         await made.until_phase("fails", "Running")
         made.submit("next", lingers)
         await made.until_phase("fails", "Suspending")
@@ -143,7 +149,7 @@ async def test_a_device_that_is_lost_under_a_running_pod_is_not_given_away() -> 
         made.queue()
         made.submit("runs", group(gpus=6, run_for="30m"))
         await made.until_phase("runs", "Running")
-        shrunk = {"status": {"allocatable": {cluster.GPU: "4"}}}
+        shrunk = {"status": {"allocatable": {manifests.GPU: "4"}}}
         made.store.patch(port.NODES, None, "node-0000", shrunk, subresource="status")
         made.submit("small", group(gpus=1, run_for="10m"))
         await made.until_phase("small", "Pending")
@@ -160,7 +166,7 @@ async def test_pod_slots_and_memory_count_like_any_other_resource() -> None:
         made.submit("many", group("worker", 3, gpus=1))
         await made.until_phase("many", "Pending")
         assert made.code("many") == "NoMatchingNodes"
-        limits = {"limits": {cluster.GPU: 1}, "requests": {"memory": "6Gi"}}
+        limits = {"limits": {manifests.GPU: 1}, "requests": {"memory": "6Gi"}}
         fat = {"containers": [{"name": "main", "image": "x", "resources": limits}]}
         made.submit("first", group(pod=fat, run_for="10m"))
         made.submit("second", group(pod=fat, run_for="10m"))

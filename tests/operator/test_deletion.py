@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import cluster
+import manifests
 import pytest
-from cluster import group
+from manifests import group
 
 from lstqueue.embedded import faults
 from lstqueue.kube import port
 
 
 def nothing_left(made: cluster.Cluster) -> bool:
-    return not (
-        made.pods() or made.store.list(port.JOBS) or made.store.list(port.SERVICES)
-    )
+    return not (made.pods() or made.store.list(port.JOBS) or made.store.list(port.SERVICES))
 
 
 @cluster.virtual
@@ -143,17 +142,22 @@ def test_a_name_that_somebody_else_uses_is_named_and_never_touched(resource: por
             made.queue()
             if resource is port.JOBS:
                 name = "gang-worker-0"
-                template = {"spec": {**cluster.pod_spec(gpus=0), "restartPolicy": "Never"}}
+                template = {"spec": {**manifests.pod_spec(gpus=0), "restartPolicy": "Never"}}
                 spec = {"template": template, "suspend": True}
             else:
                 name, spec = "gang-gang", {"ports": [{"port": 80}]}
             theirs = made.create(resource, {"metadata": {"name": name}, "spec": spec})
             made.submit("gang", group("worker", 2, run_for="10m"))
-            await made.until(lambda: (made.status("gang").get("backoff") or {}).get("count") == 2, "it backs off")
+            await made.until(
+                lambda: (made.status("gang").get("backoff") or {}).get("count") == 2, "it backs off"
+            )
             said = made.condition("gang", "Suspended")["message"]
             assert f"{resource.kind} default/{name} exists" in said
             await made.rest("3h")
-            assert made.store.get(resource, cluster.NAMESPACE, name)["metadata"]["uid"] == theirs["metadata"]["uid"]
+            assert (
+                made.store.get(resource, cluster.NAMESPACE, name)["metadata"]["uid"]
+                == theirs["metadata"]["uid"]
+            )
             made.delete(name, resource)
             await made.until_phase("gang", "Succeeded")
 

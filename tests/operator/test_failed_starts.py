@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import cluster
 import pytest
-from cluster import group
+from manifests import group
 
 from lstqueue.api import names, times
 from lstqueue.embedded import eventlog
@@ -115,7 +115,11 @@ async def test_a_kubelet_that_refuses_a_pod_is_avoided_without_counting_a_failur
             refused.append(raw["spec"]["nodeName"])
             status = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no devices"}
             made.store.patch(
-                port.PODS, cluster.NAMESPACE, raw["metadata"]["name"], {"status": status}, subresource="status"
+                port.PODS,
+                cluster.NAMESPACE,
+                raw["metadata"]["name"],
+                {"status": status},
+                subresource="status",
             )
 
         made.store.subscribe(refuse)
@@ -181,9 +185,10 @@ async def test_a_gate_of_somebody_else_holds_the_gang_back_without_blaming_the_n
         gated = group("worker", pod={"schedulingGates": [{"name": "example.com/license"}]}, run_for="10m")
         made.submit("gang", gated)
         await made.until(
-            lambda: [
-                pod["spec"]["schedulingGates"] for pod in made.pods("gang")
-            ] == [[{"name": "example.com/license"}]],
+            lambda: (
+                [pod["spec"]["schedulingGates"] for pod in made.pods("gang")]
+                == [[{"name": "example.com/license"}]]
+            ),
             "only our gate is lifted",
         )
         found = await backed_off(made, "gang", 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import cluster
 import pytest
-from cluster import group
+from manifests import group
 
 from lstqueue.embedded import faults
 from lstqueue.kube import port
@@ -141,8 +141,8 @@ async def test_an_outage_of_an_hour_is_survived_and_made_up_for() -> None:
         made.faults.cut_watches()
         began = len(made.calls.seen)
         await made.rest("1h")
-        # Seven lists or watches and a few jobs, each tried at most about every half minute.
-        assert len(made.calls.seen) - began < 12 * 120
+        # Six lists and five jobs, each tried again a few times in a minute at most.
+        assert len(made.calls.seen) - began < 11 * 3 * 60
         made.faults.clear()
         made.calls.attach()
         await made.until_phase("first", "Succeeded", within="5m")

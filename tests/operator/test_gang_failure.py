@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import cluster
-from cluster import group
+from manifests import group
 
 from lstqueue.api import names
 from lstqueue.embedded import eventlog
@@ -56,7 +56,13 @@ async def test_a_failed_rank_stops_all_groups_and_the_gang_starts_again_under_ne
 async def test_with_a_limit_of_zero_the_first_failure_is_the_end() -> None:
     async with cluster.run(nodes=1) as made:
         made.queue()
-        made.submit("gang", group("worker", 2, gpus=4, **FAILS), backoffLimit=0, deadlineIn="1h", estimatedDuration="5m")
+        made.submit(
+            "gang",
+            group("worker", 2, gpus=4, **FAILS),
+            backoffLimit=0,
+            deadlineIn="1h",
+            estimatedDuration="5m",
+        )
         await made.until_phase("gang", "Failed")
         assert made.status("gang").get("restarts", 0) == 0
         assert made.holds("gang", "DeadlineMissed")
@@ -77,7 +83,11 @@ async def test_three_restarts_are_granted_to_those_who_ask_for_nothing() -> None
 async def test_the_user_reads_which_pod_failed_and_how() -> None:
     async with cluster.run(nodes=1) as made:
         made.queue()
-        made.submit("gang", group("worker", 1, terminate_after="5m", **FAILS), group("other", 1, gpus=0, terminate_after="5m"))
+        made.submit(
+            "gang",
+            group("worker", 1, terminate_after="5m", **FAILS),
+            group("other", 1, gpus=0, terminate_after="5m"),
+        )
         await made.until_phase("gang", "Suspending")
         assert made.status("gang")["suspension"]["reason"] == "GangFailed"
         said = made.condition("gang", "Suspended")["message"]
@@ -89,7 +99,12 @@ async def test_the_user_reads_which_pod_failed_and_how() -> None:
 async def test_the_room_of_a_failed_gang_stays_its_own_until_it_is_back() -> None:
     async with cluster.run(nodes=2) as made:
         made.queue()
-        made.submit("gang", group("leader", run_for="1h"), group("worker", terminate_after="10m", **FAILS), importance=-5)
+        made.submit(
+            "gang",
+            group("leader", run_for="1h"),
+            group("worker", terminate_after="10m", **FAILS),
+            importance=-5,
+        )
         await made.until_phase("gang", "Running")
         made.submit("rival", group("worker", run_for="10m"), deadlineIn="2h", estimatedDuration="10m")
         await made.until(lambda: made.status("gang").get("restarts") == 1, "it starts again")

@@ -1,12 +1,13 @@
-"""What the API server or lstqueue will not have of a pod template is told, and asked again where it may pass."""
+"""What the server or lstqueue will not have of a pod template is told, and asked again where it may pass."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import cluster
+import manifests
 import pytest
-from cluster import group
+from manifests import group
 
 from lstqueue.api import names
 from lstqueue.embedded import faults
@@ -36,7 +37,7 @@ async def test_a_missing_priority_class_holds_jobs_back_until_it_is_installed() 
 async def test_a_template_that_no_server_will_ever_take_is_rejected_in_the_servers_words() -> None:
     async with cluster.run(nodes=1) as made:
         made.queue()
-        nameless = {"containers": [{"image": "x", "resources": {"limits": {cluster.GPU: 1}}}]}
+        nameless = {"containers": [{"image": "x", "resources": {"limits": {manifests.GPU: 1}}}]}
         made.submit("bad", group("fine"), group("worker", pod=nameless))
         await made.until_phase("bad", "Rejected", within="1m")
         finished = made.condition("bad", "Finished")
@@ -123,7 +124,11 @@ async def test_a_server_that_refuses_the_jobs_after_all_costs_a_failed_start_eac
     async with cluster.run(nodes=1) as made:
         made.queue()
         made.faults.fail(
-            403, "Forbidden", message="a policy says no", when=faults.calls(verb="create", resource=port.JOBS), times=3
+            403,
+            "Forbidden",
+            message="a policy says no",
+            when=faults.calls(verb="create", resource=port.JOBS),
+            times=3,
         )
         made.submit("job", group(run_for="10m"))
         await made.until(lambda: (made.status("job").get("backoff") or {}).get("count") == 1, "it backs off")

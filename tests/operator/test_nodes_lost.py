@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import cluster
-from cluster import group
+from manifests import group
 
 from lstqueue.kube import port
 

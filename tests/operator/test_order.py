@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import cluster
-from cluster import group
+from manifests import group
 
 
 async def started(made: cluster.Cluster, *jobs: str) -> list[str]:
@@ -82,9 +82,7 @@ async def test_importance_stands_above_slack_up_to_what_the_queue_allows() -> No
         made.queue(maxImportance=5)
         await occupied(made)
         made.submit("tight", group(run_for="30m"), deadlineIn="2h", estimatedDuration="30m")
-        made.submit(
-            "important", group(run_for="30m"), deadlineIn="9h", estimatedDuration="30m", importance=5
-        )
+        made.submit("important", group(run_for="30m"), deadlineIn="9h", estimatedDuration="30m", importance=5)
         made.submit("boaster", group(run_for="30m"), deadlineIn="9h", estimatedDuration="30m", importance=6)
         await made.until(lambda: made.code("boaster") == "ImportanceTooHigh", "the boaster is told")
         assert await started(made, "tight", "important") == ["important", "tight"]

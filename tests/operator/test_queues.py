@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import cluster
-from cluster import group, pool
+import manifests
+from manifests import group, pool
 
 from lstqueue.kube import port
 
@@ -161,7 +162,7 @@ async def test_the_status_of_a_queue_counts_what_waits_runs_and_was_met() -> Non
         await made.rest("1m")
         seen = queue_status(made)
         assert (seen["pending"], seen["admitted"], seen["running"]) == (1, 0, 2)
-        assert seen["usage"] == [{"pool": "all", "name": cluster.GPU, "used": "16", "nominal": "16"}]
+        assert seen["usage"] == [{"pool": "all", "name": manifests.GPU, "used": "16", "nominal": "16"}]
         await made.until_all("Succeeded", "met", "missed", "waits", within="4h")
         await made.rest("1m")
         seen = queue_status(made)

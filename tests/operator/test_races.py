@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cluster
 import pytest
-from cluster import group
+from manifests import group
 
 from lstqueue.embedded import faults
 from lstqueue.kube import port

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import cluster
 import pytest
-from cluster import group
+from manifests import group
 
 from lstqueue.kube import port
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cluster
 import pytest
-from cluster import group
+from manifests import group
 
 from lstqueue.api import times
 
@@ -55,7 +55,12 @@ async def test_the_queue_supplies_an_estimate_to_those_who_gave_none() -> None:
         made.submit("job", group(run_for="10m"), deadlineIn="1d")
         await made.until_phase("job", "Running")
         assert made.level("job") == "LIKELY"
-        assert made.status("job")["estimate"] == {"lo": "30m", "mid": "2h", "hi": "3h", "source": "QueueDefault"}
+        assert made.status("job")["estimate"] == {
+            "lo": "30m",
+            "mid": "2h",
+            "hi": "3h",
+            "source": "QueueDefault",
+        }
 
 
 @cluster.virtual
@@ -78,7 +83,9 @@ async def test_the_missed_deadline_is_noted_at_the_deadline_while_it_waits_and_w
         await made.until_phase("runs", "Running")
         made.submit("waits", group(run_for="10m"), deadlineIn="1h", estimatedDuration="10m")
         for name, hours in (("waits", 1), ("runs", 2)):
-            await made.until(lambda name=name: made.holds(name, "DeadlineMissed"), f"{name} is told", within="3h")
+            await made.until(
+                lambda name=name: made.holds(name, "DeadlineMissed"), f"{name} is told", within="3h"
+            )
             assert made.now() - began == pytest.approx(hours * 3_600_000, abs=2_000)
             assert made.condition(name, "DeadlineMissed")["reason"] == "DeadlineMissed"
         assert made.phase("runs") == "Running"

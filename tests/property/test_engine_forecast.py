@@ -84,7 +84,7 @@ def play(snapshot: model.Snapshot) -> dict[str, int]:
         now = min(moments)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(backlogs())
 def test_with_exact_run_times_jobs_start_when_the_forecast_said(snapshot: model.Snapshot) -> None:
     plan = decide.decide(snapshot, NOW)

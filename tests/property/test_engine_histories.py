@@ -284,7 +284,7 @@ class Histories(stateful.RuleBasedStateMachine):
 
 
 Histories.TestCase.settings = settings(
-    max_examples=60,
+    max_examples=40,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

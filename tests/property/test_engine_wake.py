@@ -100,7 +100,7 @@ def settle(snapshot: model.Snapshot, now: int) -> tuple[model.Snapshot, model.Pl
     raise AssertionError(f"still changing after {PASSES} passes: {plan}")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(snapshots(), st.data())
 def test_a_pass_before_wake_at_changes_nothing(snapshot: model.Snapshot, data: st.DataObject) -> None:
     now = NOW
@@ -118,7 +118,7 @@ def test_a_pass_before_wake_at_changes_nothing(snapshot: model.Snapshot, data: s
         now = plan.wake_at
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(snapshots())
 def test_a_settled_world_wakes_up_seldom(snapshot: model.Snapshot) -> None:
     snapshot, plan = settle(snapshot, NOW)

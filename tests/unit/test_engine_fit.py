@@ -222,3 +222,12 @@ def test_equal_gangs_are_tried_once_and_room_lost_to_foreign_pods_counts() -> No
     plan = decide.decide(model.Snapshot((full,), (QUEUE,), jobs), NOW)
     assert dict(plan.counts)["fits_tried"] == 1
     assert {update.code for update in plan.updates} == {model.Code.NO_ROOM}
+
+
+def test_smallest_first_is_tried_when_largest_first_finds_no_placement() -> None:
+    # The memory-hungry pod fits only on the roomy node, which the larger GPU pod would take first.
+    roomy = Node("a", resources({GPU: 4, "cpu": 64_000, "pods": 20, "memory": 100}))
+    plain = Node("b", resources({GPU: 4, "cpu": 64_000, "pods": 20, "memory": 10}))
+    hungry = group(1, 3, "hungry", memory=100)
+    snapshot = model.Snapshot((roomy, plain), (QUEUE,), (job("x", group(1, 4, memory=1), hungry),))
+    assert placed(decide.decide(snapshot, NOW), "x") == [("all", {"b": 1}), ("all", {"a": 1})]

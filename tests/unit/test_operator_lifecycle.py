@@ -17,12 +17,18 @@ class Life(stateful.RuleBasedStateMachine):
         leader=st.booleans(),
         limit=st.integers(0, 2),
         deadline=st.sampled_from([{}, {"deadlineIn": "5m"}]),
+        rounds=st.integers(0, 9),
     )
-    def begin(self, sizes, leader, limit, deadline):
+    def begin(self, sizes, leader, limit, deadline, rounds):
         groups = {f"g{number}": size for number, size in enumerate(sizes)}
         policy = "Leader" if leader else "All"
         self.world = gang_world.World(groups, successPolicy=policy, backoffLimit=limit, **deadline)
-        self.world.admit()
+        self.go_on(rounds)
+
+    @stateful.rule(rounds=st.integers(1, 6))
+    def go_on(self, rounds):
+        for _ in range(rounds):
+            self.world.go_on()
 
     @stateful.rule()
     def look(self):
@@ -57,14 +63,6 @@ class Life(stateful.RuleBasedStateMachine):
     def sync_job(self, pick):
         if name := self._any(self.world.api.jobs, pick):
             self.world.api.sync(name)
-
-    @stateful.rule()
-    def controllers_catch_up(self):
-        for name in list(self.world.api.jobs):
-            self.world.api.sync(name)
-        for uid in list(self.world.api.pods):
-            self.world.api.run_pod(uid, "bind")
-            self.world.api.run_pod(uid, "ready")
 
     @stateful.rule(
         pick=PICKS,

@@ -1,0 +1,53 @@
+"""Every manifest in examples/ works as it stands."""
+
+from __future__ import annotations
+
+import asyncio
+import pathlib
+from typing import Any
+
+import pytest
+import yaml
+
+from lstqueue.embedded import clock, memory, world
+from lstqueue.kube import port
+from lstqueue.operator import app
+
+EXAMPLES = pathlib.Path(__file__).resolve().parent.parent.parent / "examples"
+RESOURCES = {"DeadlineJob": port.DEADLINE_JOBS, "GPUQueue": port.GPU_QUEUES}
+
+
+def documents(path: pathlib.Path) -> list[dict[str, Any]]:
+    return [document for document in yaml.safe_load_all(path.read_text(encoding="utf-8")) if document]
+
+
+def queues() -> list[dict[str, Any]]:
+    found = [document for path in EXAMPLES.glob("*.yaml") for document in documents(path)]
+    return [document for document in found if document["kind"] == "GPUQueue"]
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
+def test_the_example_is_admitted_whole(path: pathlib.Path) -> None:
+    async def scenario() -> None:
+        async with world.World(serve=False) as cluster:
+            cluster.add_nodes(16)
+            api = memory.MemoryApi(cluster.server.backend)
+            for queue in queues():
+                await api.create(port.GPU_QUEUES, None, queue)
+            jobs = [document for document in documents(path) if document["kind"] == "DeadlineJob"]
+            for job in jobs:
+                await api.create(port.DEADLINE_JOBS, "default", job)
+            running = asyncio.create_task(app.Operator(api, now=cluster.now).run())
+
+            def all_run() -> bool:
+                stored = cluster.store.list(port.DEADLINE_JOBS)
+                return all((raw.get("status") or {}).get("phase") == "Running" for raw in stored)
+
+            await cluster.until(lambda: all_run() or running.done(), within=60)
+            if running.done():
+                await running
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            assert cluster.audit.violations == []
+
+    clock.run(scenario(), horizon=600)
