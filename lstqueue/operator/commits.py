@@ -189,7 +189,9 @@ class Commits:
 
     def _body(self, job: ledger.Ledger, said: Said) -> dict[str, Any]:
         now = self._now()
-        status = replace(said.status, observed=job.generation)
+        # Only what a pass found out about this very spec counts as having observed it.
+        judged = said.words is not None or not job.status.observed
+        status = replace(said.status, observed=job.generation if judged else job.status.observed)
         # A condition's reason is one word; a sentence goes into its message.
         word = said.why if said.why.isalnum() else status.suspension or "Other"
         if status.phase is not job.status.phase:

@@ -218,12 +218,14 @@ def _broken(gang: Gang) -> tuple[str, str]:
     for name, child in children.items():
         if child.failed:
             return ledger.GANG_FAILED, f"group {name} failed: {child.reason} {child.message}".strip()
-    if gang.ledger.status.phase is not Phase.RUNNING:
+    running = gang.ledger.status.phase is Phase.RUNNING
+    if not running and all(pod.gated for pod in pods):
         return "", ""
+    # All Jobs were there when the first pod was let go.
     for name, _ in gang.ledger.gang().groups:
         if name not in children or (children[name].deleting and not children[name].complete):
             return ledger.GANG_FAILED, f"the Job of group {name} was deleted by somebody else"
-        if children[name].suspended and not children[name].complete:
+        if running and children[name].suspended and not children[name].complete:
             return ledger.GANG_FAILED, f"the Job of group {name} was suspended by somebody else"
     return "", ""
 
@@ -250,7 +252,7 @@ def _restart(gang: Gang, now: int) -> Step:
         return Step(status=_over(status, Phase.FAILED, now), why="BackoffLimitExceeded")
     again = _next_restart(status, counted=status.suspension == ledger.GANG_FAILED)
     again = replace(again, suspension="", since=0)
-    if status.admission is None or any(pod.succeeded for pod in members.of_run(gang)):
+    if status.admission is None or not members.intact(gang):
         # Somebody else may have the room of a member that had succeeded: only a new admission is whole.
         return Step(status=_released(again), why="GangRequeued")
     if not _still_fits(gang):
@@ -260,13 +262,9 @@ def _restart(gang: Gang, now: int) -> Step:
 
 
 def _suspended(gang: Gang, reason: str, now: int) -> ledger.Status:
-    """Stop a gang that failed; it keeps its hold only if it will be started again under it.
-
-    What counts as succeeded is settled here, while only members that were through have left: later, those
-    that end well because they were told to leave look the same.
-    """
+    """Stop a gang that failed; it keeps its hold only if it will be started again under it."""
     status = gang.ledger.status
-    keeps = _still_fits(gang) and not members.any_done(gang) and not _exhausted(gang, reason)
+    keeps = members.intact(gang) and _still_fits(gang) and not _exhausted(gang, reason)
     admission = status.admission if keeps else None
     return replace(status, phase=Phase.SUSPENDING, suspension=reason, since=now, admission=admission)
 

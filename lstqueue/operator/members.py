@@ -1,8 +1,8 @@
 """Who stands for which rank of a gang, as its child Jobs and pods show it. Looks only; decides nothing.
 
-A member is done when its index succeeded, by the word of its Job or of its pod, whichever came first. A pod
-that ends well because it was told to leave did not do its work: Jobs that are suspended do not count it
-either.
+A member has succeeded when its Job counts its index: unlike a pod, which anybody may clear away, that word
+stays. Its room is given away with it, so a run in which a member succeeded is never whole again. A pod that
+ends well because it was told to leave did not do its work; Jobs that are suspended do not count it either.
 """
 
 from __future__ import annotations
@@ -74,14 +74,13 @@ def of_run(gang: Gang) -> list[views.PodView]:
     ]
 
 
-def done(gang: Gang, child: views.ChildView) -> frozenset[int]:
-    """Return the completion indexes of a child that succeeded."""
-    return child.done | {pod.index for pod in gang.pods if pod.owner == child.uid and pod.succeeded}
-
-
-def any_done(gang: Gang) -> bool:
-    """Whether a member of the present restart has succeeded already."""
-    return any(child.complete or done(gang, child) for child in current(gang).values())
+def intact(gang: Gang) -> bool:
+    """Whether no member of the present restart has succeeded, as far as all of its Jobs can tell."""
+    children = current(gang)
+    return all(
+        name in children and not (children[name].done or children[name].complete)
+        for name, _ in gang.ledger.gang().groups
+    )
 
 
 def deciding(gang: Gang) -> list[tuple[str, int]]:
@@ -107,7 +106,8 @@ def succeeding(gang: Gang) -> bool:
         child = children.get(name)
         if child is None or child.failed or child.deleting:
             return False
-        if not child.complete and len(done(gang, child)) < replicas:
+        done = child.done | {pod.index for pod in gang.pods if pod.owner == child.uid and pod.succeeded}
+        if not child.complete and len(done) < replicas:
             return False
     return True
 

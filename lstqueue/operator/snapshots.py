@@ -8,6 +8,7 @@ that the gang is to run there. Nothing else holds room.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lstqueue.api import errors
 from lstqueue.engine import estimate as estimates
@@ -78,8 +79,14 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         not_before=max(status.back_off.until, record.retry_at),
         avoid=status.back_off.avoid,
         held_back=held_back,
-        published=record.said or status.published,
+        published=record.said or _published(job),
     )
+
+
+def _published(job: ledger.Ledger) -> model.Published:
+    """What was said of the spec as it is; an edit calls for a new verdict."""
+    said = job.status.published
+    return said if job.status.observed >= job.generation else replace(said, verdict=None)
 
 
 def _queue(record: caches.Record, admission: ledger.Admission | None) -> str:
@@ -169,18 +176,17 @@ def _assigned(record: caches.Record, admission: ledger.Admission | None) -> Iter
 def _there(record: caches.Record) -> set[tuple[str, int]]:
     """Return the members of this very run, (group, index), that need no hold: bound, or through.
 
-    One that failed will come back. While the gang is stopped to be started again in its place, so will one
-    that ends well because it was told to leave, and what its Job then counts is of no account.
+    One that failed will come back. That one is through is the word of its Job (see `members`): a pod that
+    succeeded is held for until that has counted it.
     """
-    status = record.ledger.status
+    restarts = record.ledger.status.restarts
     there: set[tuple[str, int]] = set()
     for pod in record.pods.values():
-        if pod.restart == status.restarts and pod.node and (pod.succeeded or not pod.gone):
+        if pod.restart == restarts and pod.node and not pod.gone:
             there.add((pod.group, pod.index))
-    if status.phase is not Phase.SUSPENDING:
-        for child in record.children.values():
-            if child.restart == status.restarts:
-                there |= {(child.group, index) for index in child.done}
+    for child in record.children.values():
+        if child.restart == restarts:
+            there |= {(child.group, index) for index in child.done}
     return there
 
 

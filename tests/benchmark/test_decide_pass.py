@@ -66,8 +66,7 @@ def cluster(nodes: int, share: float, seed: int = 1) -> model.Snapshot:
     jobs: list[model.Job] = []
     while left > 0:
         count, shape = rng.choice(kinds)
-        if rng.random() < 0.5:
-            count = min(count, 2)
+        count = min(count, rng.choice([1, 1, 2]))
         jobs.append(job(rng, 100_000 + len(jobs), (count, shape)))
         left -= count * dict(shape.requests)[GPU]
     empty = tuple(

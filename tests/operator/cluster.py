@@ -214,15 +214,16 @@ class Cluster(seen.Seen):
         self._judge_capacity()
         await self.kill()
         self.calls.judge()
-        assert [str(violation) for violation in self.world.audit.violations] == []
-        assert self.world.errors == []
+        violations = [str(violation) for violation in self.world.audit.violations]
+        assert violations == [], violations
+        assert self.world.errors == [], self.world.errors
 
     def _judge_capacity(self) -> None:
         """The operator itself believes that nothing of ours is charged any more, on any node or queue."""
         snapshot = self.operator.loop.snapshot
         assert snapshot is not None, "the operator never made a pass"
         charged = {job.name: job.assigned for job in snapshot.jobs if job.assigned}
-        assert charged == {}
+        assert charged == {}, charged
         foreign: Counter[str] = Counter()
         for raw in self.store.list(port.PODS):
             ended = (raw.get("status") or {}).get("phase") in ("Succeeded", "Failed")

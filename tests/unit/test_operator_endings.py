@@ -113,17 +113,17 @@ def test_a_gang_that_has_no_restart_left_gives_up_its_hold_at_once_and_fails_whe
     assert (status.phase, status.completed, status.admission) == (Phase.FAILED, LATER, None)
 
 
-@pytest.mark.parametrize("unfit", ["node", "success of a pod", "success by its Job"])
+@pytest.mark.parametrize("unfit", ["node", "success", "lost Job"])
 def test_a_hold_that_is_not_whole_any_more_is_given_up(unfit):
     life = Life(GANG).running()
     life.replace_pod(2, life.let_go(2, phase="Failed"))
     if unfit == "node":
         life.unfit = {"gpu-0"}
-    elif unfit == "success of a pod":
-        life.replace_pod(1, life.let_go(1, phase="Succeeded"))
-    else:
+    elif unfit == "success":
         life.children["worker", 0] = raw.touched(life.children["worker", 0], status={"completedIndexes": "0"})
         del life.pods[1]
+    else:
+        del life.children["leader", 0]
     status = life.outcome()
     assert (status.phase, status.admission) == (Phase.SUSPENDING, None)
     life.set(phase=status.phase, suspension=status.suspension, admission=None)
@@ -165,14 +165,11 @@ def test_a_gang_whose_place_is_lost_while_it_stops_waits_for_another(obstacle):
     if obstacle == "unfit":
         life.unfit = {"gpu-1"}
     else:
-        life.pods = [life.let_go(1, phase="Succeeded")]
+        life.children["worker", 0] = raw.touched(life.children["worker", 0], status={"completedIndexes": "0"})
+        life.suspend_all()
     status = life.outcome()
-    assert (status.phase, status.admission, status.restarts, status.disruptions) == (
-        Phase.PENDING,
-        None,
-        1,
-        1,
-    )
+    assert (status.phase, status.admission) == (Phase.PENDING, None)
+    assert (status.restarts, status.disruptions) == (1, 1)
 
 
 def test_an_eviction_is_not_counted():

@@ -59,13 +59,13 @@ def test_a_rank_is_counted_once_its_hold_becomes_its_pod():
     assert charged(seen(life)) == {"gpu-0": (1, 0), "gpu-1": (1, 0)}
 
 
-@pytest.mark.parametrize("known_by", ["pod", "job", "both"])
-def test_a_member_that_is_through_holds_nothing_even_when_its_pod_is_cleared_away(known_by):
+@pytest.mark.parametrize("cleared", [False, True])
+def test_a_member_that_is_through_holds_nothing_even_when_its_pod_is_cleared_away(cleared):
     life = Life().running()
     life.replace_pod(0, life.let_go(0, phase="Succeeded"))
-    if known_by != "pod":
-        life.children["worker", 0] = raw.touched(life.children["worker", 0], status={"completedIndexes": "0"})
-    if known_by == "job":
+    assert charged(seen(life)) == {"gpu-0": (0, 1), "gpu-1": (1, 0)}
+    life.children["worker", 0] = raw.touched(life.children["worker", 0], status={"completedIndexes": "0"})
+    if cleared:
         del life.pods[0]
     assert charged(seen(life)) == {"gpu-1": (1, 0)}
 
@@ -82,13 +82,6 @@ def test_the_place_of_a_member_that_will_come_back_is_held_without_a_gap(phase, 
     else:
         life.replace_pod(0, raw.leaving(life.let_go(0, phase="Succeeded")))
     assert charged(seen(life)) == {"gpu-0": (0, 1), "gpu-1": (1, 0)}
-
-
-def test_what_a_stopped_jobs_own_count_says_frees_nothing_that_will_be_started_again():
-    life = Life().suspending(ledger.GANG_FAILED)
-    life.pods = []
-    life.children["worker", 0] = raw.touched(life.children["worker", 0], status={"completedIndexes": "0"})
-    assert charged(seen(life)) == {"gpu-0": (0, 1), "gpu-1": (0, 1)}
 
 
 def test_pods_that_leave_are_charged_where_they_are_until_they_are_gone():
