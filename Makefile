@@ -15,7 +15,7 @@ demo: $(RUN)  ## Run a slice of a real trace through the operator on the embedde
 	$(BIN)/lstqueue demo $(ARGS)
 
 test: $(DEV)  ## Run the quick tests
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n auto $(ARGS)
 
 check: $(DEV)  ## Lint, types, import contracts, generated files in date
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """Check the pinned requirement files: in step with what they are made from, hashed, and naming no registry.
 
-Needs no network, so it cannot tell whether a newer version exists; it tells whether `make lock` was forgotten.
+Needs no network, so it cannot tell whether newer versions exist; it tells whether `make lock` was forgotten.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ EDGES = {
 """Allowed moves of a DeadlineJob's phase."""
 
 STARTING = "starting"
+UNBOUND = "unbound"
 INCOMPLETE = "incomplete"
 STAYING = "staying"
 
@@ -118,7 +119,8 @@ def overdue(
         limit = gang.admitted_at + queue.ready_timeout
         words = f"still Admitted after gangReadyTimeout ({queue.ready_timeout // 1000} s), {members}"
         if gang.ungated_at is not None and covered < size:
-            bind_by = gang.ungated_at + queue.bind_timeout
+            # A member that was bound in time and is lost later asks for a reaction from then on.
+            bind_by = max(gang.ungated_at + queue.bind_timeout, gang.since[UNBOUND])
             if bind_by < limit:
                 limit = bind_by
                 words = f"still Admitted after bindTimeout ({queue.bind_timeout // 1000} s), {members}"
@@ -135,6 +137,7 @@ def conditions(gang: audit_facts.Gang) -> dict[str, bool]:
     phase = gang.now.phase
     return {
         STARTING: phase == "Admitted",
+        UNBOUND: phase == "Admitted" and len(gang.covered) < gang.size,
         INCOMPLETE: phase == "Running" and len(gang.covered) < gang.size,
         STAYING: phase not in audit_facts.OWNING and bool(gang.staying),
     }

@@ -93,7 +93,7 @@ class Cache:
             return
         if version <= self._buried.get(uid, -1) or (record and version <= record.ledger.version):
             return
-        seen = ledgers.read(raw)
+        seen = ledgers.read(raw, record.ledger if record else None)
         if record is None:
             record = self.records[uid] = Record(seen)
             self._adopt(record)

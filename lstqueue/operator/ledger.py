@@ -162,15 +162,17 @@ class Ledger:
         return inline.Gang(self.uid, self.namespace, self.name, self.spec.groups)
 
 
-def read(raw: Object) -> Ledger:
-    """Project a DeadlineJob; never raises for what a user wrote."""
+def read(raw: Object, known: Ledger | None = None) -> Ledger:
+    """Project a DeadlineJob; never raises for what a user wrote.
+
+    `known` is an older projection of it: the spec is read again only where its generation says it changed.
+    """
     meta, status = raw["metadata"], raw.get("status") or {}
     created = times.parse(meta["creationTimestamp"])
-    problem, spec = "", None
-    try:
-        spec = _spec(raw, created)
-    except errors.InvalidSpecError as error:
-        problem = str(error)
+    if known is not None and known.generation == meta.get("generation", 0):
+        spec, problem = known.spec, known.problem
+    else:
+        spec, problem = _judged_spec(raw, created)
     return Ledger(
         uid=meta["uid"],
         namespace=meta["namespace"],
@@ -184,6 +186,14 @@ def read(raw: Object) -> Ledger:
         status=_status(status),
         spoken={key: status[key] for key in SPOKEN if status.get(key) is not None},
     )
+
+
+def _judged_spec(raw: Object, created: int) -> tuple[Spec | None, str]:
+    """Return the spec, or why it cannot be read."""
+    try:
+        return _spec(raw, created), ""
+    except errors.InvalidSpecError as error:
+        return None, str(error)
 
 
 def _spec(raw: Object, created: int) -> Spec:

@@ -69,9 +69,7 @@ async def record(api: port.KubeApi, namespace: str) -> AsyncIterator[Record]:
 
 
 @contextlib.asynccontextmanager
-async def operator(
-    kubeconfig: str, settings: all_settings.Settings = PROMPT
-) -> AsyncIterator[app.Operator]:
+async def operator(kubeconfig: str, settings: all_settings.Settings = PROMPT) -> AsyncIterator[app.Operator]:
     """Run the operator under kopf, as `lstqueue operator` does, until the block ends."""
     api = await client.connect(kubeconfig=kubeconfig)
 

@@ -6,8 +6,8 @@ import contextlib
 from typing import Any
 
 import pytest
-from cases import crd_rules
 
+from cases import crd_rules
 from lstqueue.api import kinds
 from lstqueue.kube import port
 

@@ -57,9 +57,7 @@ async def test_a_gang_goes_from_its_yaml_to_success_in_the_order_of_the_protocol
         operator_run.group("leader", 1, run_for="2s"),
         operator_run.group("worker", 2, run_for="2s"),
     ]
-    manifest = operator_run.deadline_job(
-        "whole", queue, groups, deadlineIn="1h", estimatedDuration="1m"
-    )
+    manifest = operator_run.deadline_job("whole", queue, groups, deadlineIn="1h", estimatedDuration="1m")
     async with (
         operator_run.record(api, namespace) as record,
         operator_run.operator(str(control_plane.kubeconfig)),

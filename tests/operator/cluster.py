@@ -155,6 +155,11 @@ class Cluster(seen.Seen):
     def delete(self, name: str, resource: port.Resource = port.DEADLINE_JOBS) -> None:
         self.store.delete(resource, NAMESPACE if resource.namespaced else None, name)
 
+    def calm(self) -> None:
+        """End all faults."""
+        self.faults.clear()
+        self.calls.attach()
+
     def foreign_pod(self, name: str, node: str, *, gpus: int = 8) -> None:
         """Somebody else's pod, bound at once, as by another scheduler."""
         self.create(port.PODS, {"metadata": {"name": name}, "spec": {**pod_spec(gpus), "nodeName": node}})
@@ -204,8 +209,7 @@ class Cluster(seen.Seen):
         """Delete what is not over, wait for rest, and judge the whole run."""
         if self._task is None:
             await self.start()
-        self.faults.clear()
-        self.calls.attach()
+        self.calm()
         for raw in list(self.store.list(port.DEADLINE_JOBS)):
             if (raw.get("status") or {}).get("phase") not in FINAL:
                 self.delete(raw["metadata"]["name"])

@@ -121,16 +121,17 @@ class Chaos:
                 self.made.patch(port.JOBS, child, suspended)
 
     async def trouble(self) -> None:
-        times = self.rng.randint(1, 30)
         kind = self.rng.randint(0, 3)
         if kind == 0:
-            self.made.faults.lose_response(times=times)
+            self.made.faults.lose_response(times=None)
         elif kind == 1:
-            self.made.faults.conflict(times=times)
+            self.made.faults.conflict(times=None)
         elif kind == 2:
-            self.made.faults.throttle(retry_after=5.0, times=times)
+            self.made.faults.throttle(retry_after=5.0, times=None)
         else:
-            self.made.faults.fail(503, "ServiceUnavailable", when=faults.any_call, times=times)
+            self.made.faults.fail(503, "ServiceUnavailable", when=faults.any_call, times=None)
+        await self.made.rest(self.rng.choice(["2s", "20s", "3m"]))
+        self.made.calm()
 
     async def watches(self) -> None:
         self.made.faults.cut_watches()
@@ -144,8 +145,7 @@ class Chaos:
 
     def calm(self) -> None:
         """Take back whatever keeps a job from ending."""
-        self.made.faults.clear()
-        self.made.calls.attach()
+        self.made.calm()
         for raw in list(self.made.store.list(port.NODES)):
             self.made.patch(port.NODES, raw["metadata"]["name"], {"spec": {"unschedulable": None}})
         for number in range(1, self.foreign + 1):

@@ -143,8 +143,7 @@ async def test_an_outage_of_an_hour_is_survived_and_made_up_for() -> None:
         await made.rest("1h")
         # Six lists and five jobs, each tried again a few times in a minute at most.
         assert len(made.calls.seen) - began < 11 * 3 * 60
-        made.faults.clear()
-        made.calls.attach()
+        made.calm()
         await made.until_phase("first", "Succeeded", within="5m")
         await all_end(made)
 
@@ -158,8 +157,7 @@ async def test_lost_permissions_are_waited_for_and_cost_no_gang_its_start() -> N
         await made.rest("1h")
         assert made.store.list(port.JOBS) == []
         assert made.calls.count("patch", port.DEADLINE_JOBS) < 60 * 5 * 2
-        made.faults.clear()
-        made.calls.attach()
+        made.calm()
         await all_end(made)
         assert made.status("first")["attempt"] == 1
         assert "backoff" not in made.status("first")
@@ -175,8 +173,7 @@ async def test_a_status_that_cannot_be_written_while_a_gang_starts_is_no_failed_
             422, "Invalid", when=faults.calls(verb="patch", resource=port.DEADLINE_JOBS), times=None
         )
         await made.rest("10m")
-        made.faults.clear()
-        made.calls.attach()
+        made.calm()
         await made.until_phase("gang", "Succeeded")
         assert made.status("gang")["attempt"] == 1
 

@@ -105,8 +105,7 @@ async def test_a_quota_that_refuses_the_pods_is_told_and_asked_again_slowly() ->
         before = made.calls.count("create", port.PODS)
         await made.rest("1h")
         assert 10 <= made.calls.count("create", port.PODS) - before <= 61
-        made.faults.clear()
-        made.calls.attach()
+        made.calm()
         await made.until_all("Succeeded", *jobs)
 
 

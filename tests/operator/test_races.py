@@ -59,8 +59,7 @@ async def test_a_commit_that_is_refused_gives_its_room_to_the_next() -> None:
         await made.rest("5s")
         made.submit("next", group(run_for="10m"))
         await made.until_phase("next", "Succeeded", within="1h")
-        made.faults.clear()
-        made.calls.attach()
+        made.calm()
         await made.until_phase("refused", "Succeeded")
 
 
