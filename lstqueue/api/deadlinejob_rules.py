@@ -36,7 +36,7 @@ def _queue_is_frozen_while_admitted(new: Any, old: Any) -> bool:
 @RULES.rule(
     "",
     cel="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-    problem="the name of a DeadlineJob is also the name of its Service",
+    problem="the name of a DeadlineJob becomes part of host names",
     remedy="use lower-case letters, digits and hyphens, and begin with a letter",
     field=".metadata.name",
 )

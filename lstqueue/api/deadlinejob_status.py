@@ -114,8 +114,6 @@ class Verdict(base.Model):
     """When the gang is expected to start."""
     forecast_finish: Window | None = None
     """When it is expected to finish."""
-    at: base.StatusTime | None = None
-    """When this was found."""
 
 
 class Estimate(base.Model):
@@ -173,7 +171,7 @@ class Status(base.Model):
     attempt: base.Count = 0
     """Number of the latest admission; never resets."""
     restarts: base.Count = 0
-    """How many times the whole gang was started again after a failure of its own."""
+    """How many times the whole gang got new Jobs, disruptions included; part of their names."""
     disruptions: base.Count = 0
     """How many times it was started again because of a node, which backoffLimit does not count."""
     admission: Admission | None = None
@@ -197,7 +195,7 @@ class Status(base.Model):
     runs: Annotated[tuple[Run, ...], pydantic.Field(max_length=RUNS), pydantic.BeforeValidator(_last)] = ()
     """Its latest runs, the oldest first."""
     start_time: base.StatusTime | None = None
-    """When it first ran in full."""
+    """When its latest run was complete: every member ran."""
     completion_time: base.StatusTime | None = None
     """When it succeeded or failed for good."""
 

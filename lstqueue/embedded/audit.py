@@ -1,7 +1,7 @@
 """An independent check of the cluster's invariants, after every write, from raw stored objects alone.
 
 It subscribes to the store beside the controllers and never asks the operator. What it finds is recorded, not
-raised, so that a run can be judged as a whole. The invariants (docs/architecture.md):
+raised, so that a run can be judged as a whole. The invariants:
 
 - no node over-committed by a write of lstqueue: allocatable covers all bound pods that have not ended,
   whoever owns them, and what admissions reserve for members that are neither bound nor done;

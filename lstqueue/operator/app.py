@@ -62,7 +62,7 @@ class Operator:
             ]
         self._fed = fed
         self._swept = asyncio.Event()
-        self._queue_status = queue_status.Reporter(self.api, self.cache, self.loop, self.settings)
+        self._queue_status = queue_status.Reporter(self.api, self.cache, self.loop, self.settings, now=now)
 
     async def run(self) -> None:
         """Run until cancelled; an error of any part ends all of it, for a restart mends everything."""

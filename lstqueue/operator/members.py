@@ -67,10 +67,15 @@ def current(gang: Gang) -> dict[str, views.ChildView]:
 
 
 def of_run(gang: Gang) -> list[views.PodView]:
-    """Return the pods of the present restart and admission, without what an earlier admission left."""
-    status = gang.ledger.status
+    """Return the pods of the present restart and admission, without what an earlier admission left.
+
+    Only what a child made is a member: anybody may put our labels on a pod.
+    """
+    status, makers = gang.ledger.status, {child.uid for child in gang.children}
     return [
-        pod for pod in gang.pods if pod.restart == status.restarts and pod.attempt in (-1, status.attempt)
+        pod
+        for pod in gang.pods
+        if pod.owner in makers and pod.restart == status.restarts and pod.attempt in (-1, status.attempt)
     ]
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
-from lstqueue.api import quantities
+from lstqueue.api import conditions, quantities
 from lstqueue.engine import model
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
@@ -32,11 +33,14 @@ class Reporter:
         cache: caches.Cache,
         passes: loop.Loop,
         settings: all_settings.Settings,
+        *,
+        now: Callable[[], int],
     ) -> None:
         self._api = api
         self._cache = cache
         self._loop = passes
         self._interval = settings.queue_status_interval
+        self._now = now
         self._seen = -1
 
     async def run(self) -> None:
@@ -76,7 +80,24 @@ class Reporter:
             "usage": _usage(queue, jobs),
             "met": ended[True],
             "missed": ended[False],
+            "conditions": [self._accepted(queue).dump()],
         }
+
+    def _accepted(self, queue: queues.QueueView) -> conditions.Condition:
+        """Say whether the queue can be read; one that cannot admits nothing."""
+        told = (queue.status or {}).get("conditions") or ()
+        known = [conditions.Condition.model_validate(item) for item in told]
+        fresh = conditions.Condition(
+            type="Accepted",
+            status=conditions.Truth.FALSE if queue.problem else conditions.Truth.TRUE,
+            reason="InvalidSpec" if queue.problem else "Accepted",
+            message=queue.problem,
+            last_transition_time=self._now(),
+            observed_generation=queue.generation,
+        )
+        kept = conditions.get(conditions.put(known, fresh), "Accepted")
+        assert kept is not None
+        return kept
 
     def _outcomes(self, queue: str) -> list[bool]:
         """Return for every finished deadline job that is still listed whether it met its deadline."""

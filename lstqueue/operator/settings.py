@@ -31,8 +31,5 @@ class Settings:
     queue_status_interval: float = 10.0
     bind_timeout_ms: int = 2 * model.MINUTE
     gang_ready_timeout_ms: int = 30 * model.MINUTE
-    back_off_first_ms: int = model.MINUTE
-    back_off_most_ms: int = 30 * model.MINUTE
-    back_off_least_ms: int = model.MINUTE // 2
     launch_overhead_ms: int = 0
     engine: model.Config = field(default_factory=model.Config)

@@ -200,7 +200,10 @@ def _spoken(job: ledger.Ledger, status: ledger.Status, words: Words | None) -> J
     deadline, band = job.spec.deadline if job.spec else None, status.published.band
     spoken: Json = {"pending": _pending(job, status, words)}
     if deadline is not None:
-        spoken["late"] = None if band is None else band is model.Band.REST
+        # Without an estimate nobody can be called late; such a job ranks with the rest for want of one.
+        estimated = words.estimate if words else job.spoken.get("estimate")
+        late = band is model.Band.REST
+        spoken["late"] = None if band is None or (late and not estimated) else late
         spoken["deadline"] = times.format(deadline)
     if words is None:
         kept = ("estimate",) if deadline is None else ("estimate", "latestStartTime")

@@ -150,9 +150,7 @@ def specs() -> Iterable[crd_case.Case]:
     yield crd_case.refused(
         "a huge backoffLimit", objects.job(backoffLimit=101), "spec.backoffLimit", "less than or equal"
     )
-    yield crd_case.refused(
-        "a name with a dot", objects.job("my.case"), "metadata.name", "name of its Service"
-    )
+    yield crd_case.refused("a name with a dot", objects.job("my.case"), "metadata.name", "part of host names")
     yield crd_case.refused(
         "a name that begins with a digit", objects.job("4nodes"), "metadata.name", "begin with a letter"
     )

@@ -90,7 +90,6 @@ FULL: Object = {
         "earliestFeasibleDeadline": "2026-03-02T08:00:00Z",
         "forecastStart": {"earliest": "2026-03-01T18:00:00Z", "latest": "2026-03-01T19:00:00Z"},
         "forecastFinish": {"earliest": "2026-03-02T01:00:00Z", "latest": "2026-03-02T08:00:00Z"},
-        "at": "2026-03-01T18:00:00Z",
     },
     "slack": "1h",
     "latestStartTime": "2026-03-01T20:00:00Z",

@@ -65,7 +65,8 @@ def stati(draw, *, deadline):
     """A status as the operator may have put it together, of a job with or without a deadline."""
     code = draw(st.none() | st.sampled_from(model.Code))
     verdict = draw(st.none() | VERDICTS)
-    band = draw(st.sampled_from(model.Band)) if deadline else model.Band.REST if verdict else None
+    # A band comes with a verdict; without a deadline there is only one.
+    band = None if verdict is None else draw(st.sampled_from(model.Band)) if deadline else model.Band.REST
     reason = draw(st.sampled_from(["", "GangFailed", "FailedStart"]))
     count = draw(st.integers(0, 9))
     return ledger.Status(
