@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from cases import gang_api, raw
@@ -240,20 +240,22 @@ class World:
         for _ in range(300):
             if self.truth.final and not self.api.holding():
                 return
-            self.go_on(succeed=self.truth.status.phase is Phase.RUNNING)
+            running = self.truth.status.phase is Phase.RUNNING
+            self.go_on(idle=() if running else ("succeed",))
         raise AssertionError(f"not over: {self.truth.status}, {self.step()}")
 
-    def go_on(self, *, succeed: bool = False) -> None:
-        """Let everybody do what is due, once; time passes only when nobody has anything to do."""
-        for name in list(self.api.jobs):
+    def go_on(self, *, idle: Collection[str] = ()) -> None:
+        """Let everybody do what is due, once, except who is idle; time passes when the operator waits."""
+        for name in list(self.api.jobs) if "sync" not in idle else ():
             self.api.sync(name)
         for uid in list(self.api.pods):
-            for how in ("leave", "bind", "ready", *(("succeed",) if succeed else ())):
-                if uid in self.api.pods:
+            for how in ("leave", "bind", "ready", "succeed"):
+                if uid in self.api.pods and how not in idle:
                     self.api.run_pod(uid, how)
             self.check_pods()
-        for kind in list(self.api.events):
-            self.hear(kind)
+        for kind in ("ledger", "job", "pod"):
+            if kind not in idle:
+                self.hear(kind)
         step = self.look()
         if step.idle and not self.admit():
             self.api.now += 1000 if step.wake is None else max(1000, step.wake - self.api.now)

@@ -23,12 +23,15 @@ class Life(stateful.RuleBasedStateMachine):
         groups = {f"g{number}": size for number, size in enumerate(sizes)}
         policy = "Leader" if leader else "All"
         self.world = gang_world.World(groups, successPolicy=policy, backoffLimit=limit, **deadline)
-        self.go_on(rounds)
+        self.go_on(rounds, set())
 
-    @stateful.rule(rounds=st.integers(1, 6))
-    def go_on(self, rounds):
+    @stateful.rule(
+        rounds=st.integers(1, 5),
+        idle=st.sets(st.sampled_from(["sync", "leave", "bind", "ready", "ledger", "job", "pod"]), max_size=2),
+    )
+    def go_on(self, rounds, idle):
         for _ in range(rounds):
-            self.world.go_on()
+            self.world.go_on(idle={"succeed", *idle})
 
     @stateful.rule()
     def look(self):
