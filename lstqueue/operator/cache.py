@@ -143,9 +143,10 @@ class Cache:
         uid, version = raw["metadata"]["uid"], int(raw["metadata"]["resourceVersion"])
         known = self._children.get(uid)
         if event == "DELETED":
-            self._remember_end(uid, version)
+            # One that loses our label ends for the watch, and may get it back. A list's end has no version.
+            self._remember_end(uid, version if "spec" in raw else FOR_EVER)
             self._put_child(known, None)
-        elif uid not in self._buried and (known is None or int(known.version) < version):
+        elif version > self._buried.get(uid, -1) and (known is None or int(known.version) < version):
             self._put_child(known, views.child(raw))
 
     def _put_child(self, known: views.ChildView | None, seen: views.ChildView | None) -> None:
@@ -233,6 +234,9 @@ class Cache:
             used = self._node_used.setdefault(pod.node, {})
             for name, amount in pod.requests:
                 used[name] = used.get(name, 0) + sign * amount
+            if not any(used.values()):
+                # Names of nodes that came and went would add up.
+                del self._node_used[pod.node]
             self._engine_nodes.pop(pod.node, None)
 
     # Nodes and queues
@@ -256,15 +260,16 @@ class Cache:
 
     def apply_queue(self, event: str, raw: Object) -> None:
         """Take in a GPUQueue."""
-        name = raw["metadata"]["name"]
+        name, uid = raw["metadata"]["name"], raw["metadata"]["uid"]
         known = self.queues.get(name)
         if event == "DELETED":
-            if known is None or known.uid != raw["metadata"]["uid"]:
+            self._remember_end(uid, FOR_EVER)
+            if known is None or known.uid != uid:
                 return
             del self.queues[name]
         else:
             seen = queue_views.read(raw)
-            if known is not None and known.version >= seen.version and known.uid == seen.uid:
+            if uid in self._buried or (known is not None and known.version >= seen.version):
                 return
             self.queues[name] = seen
             if known is not None and known.same_spec(seen):

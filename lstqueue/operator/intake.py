@@ -84,22 +84,30 @@ class Intake:
                         final=True,
                     )
                 groups.append(model.Group(name, replicas, podspec.shape(seen["spec"])))
-            except port.InvalidError as error:
-                return Answer(
-                    problem=f"spec.groups[{name}].template: {error.message}",
-                    reason="InvalidTemplate",
-                    final=True,
-                )
             except errors.BadValueError as error:
                 return Answer(
                     problem=f"spec.groups[{name}].template: {error}", reason="InvalidTemplate", final=True
                 )
             except port.ApiError as error:
+                if isinstance(error, port.InvalidError) and not _by_policy(error):
+                    return Answer(
+                        problem=f"spec.groups[{name}].template: {error.message}",
+                        reason="InvalidTemplate",
+                        final=True,
+                    )
                 return Answer(
                     problem=f"the API server refuses a pod of group {name}: {error.message}",
                     reason=error.reason or "Refused",
                 )
         return Answer(groups=tuple(groups))
+
+
+def _by_policy(error: port.InvalidError) -> bool:
+    """Whether somebody's policy refused, which may change, and not the server's own validation.
+
+    A webhook that names no code refuses with 400, a ValidatingAdmissionPolicy with 422: only words differ.
+    """
+    return error.message.startswith("admission webhook ") or " is forbidden: " in error.message
 
 
 def _refusal(spec: Mapping[str, Any]) -> str:

@@ -6,30 +6,19 @@ cannot be read is kept with its problem instead of being dropped.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lstqueue.api import conditions, deadlinejob, errors, times
+from lstqueue.api import conditions, deadlinejob, deadlinejob_status, errors, times
 from lstqueue.engine import model
 from lstqueue.jobs import inline, views
 
 Object = Mapping[str, Any]
 
 
-class Phase(enum.Enum):
-    """Where a DeadlineJob stands; the only state machine, driven by `lifecycle`."""
-
-    PENDING = "Pending"
-    ADMITTED = "Admitted"
-    RUNNING = "Running"
-    SUSPENDING = "Suspending"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-    REJECTED = "Rejected"
-
-
+Phase = deadlinejob_status.Phase
+"""The only state machine, driven by `lifecycle`."""
 FINAL = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.REJECTED})
 GANG_FAILED = "GangFailed"
 GANG_DISRUPTED = "GangDisrupted"

@@ -248,7 +248,7 @@ class Loop:
     def _may_write(self, record: caches.Record, now: int, *, but: writer.Urgency) -> bool:
         """Whether a decision may be written now: nothing as urgent as `but` waits, nothing is in doubt."""
         waiting = self.writer.pending(record.ledger.uid)
-        if record.doubtful or record.retry_at > now or record.ledger.deleting:
+        if record.doubtful or record.retry_at > now:
             return False
         return waiting is None or waiting > but
 

@@ -6,6 +6,7 @@ own, so that two operators in one process (as in tests) do not meet.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import prometheus_client as prometheus
@@ -45,11 +46,11 @@ class Metrics:
         )
         self.finished = prometheus.Counter(
             "lstqueue_finished",
-            "DeadlineJobs that ended; deadline is met, missed or none",
+            "DeadlineJobs that ended; deadline is met, missed or none, queue empty if never admitted",
             ["namespace", "queue", "phase", "deadline"],
             registry=self.registry,
         )
-        self.gang_failures = prometheus.Counter(
+        self.suspensions = prometheus.Counter(
             "lstqueue_suspensions",
             "Gangs that were suspended, by reason",
             ["namespace", "queue", "reason"],
@@ -88,14 +89,15 @@ class Metrics:
         old, new = before.status.phase, after.status.phase
         if old is new or after.spec is None:
             return
-        queue = after.spec.queue
+        # What was never admitted may name any queue, and every name would be a series for good.
+        queue = after.spec.queue if after.status.attempt else ""
         where = (after.namespace, queue)
         if new is ledger.Phase.ADMITTED and after.status.attempt > before.status.attempt:
             self.admissions.labels(*where).inc()
             if after.status.attempt == 1 and after.status.admission is not None:
                 self.wait_seconds.labels(queue).observe((after.status.admission.at - after.created) / 1000)
         elif new is ledger.Phase.SUSPENDING:
-            self.gang_failures.labels(*where, after.status.suspension).inc()
+            self.suspensions.labels(*where, after.status.suspension).inc()
         elif new in ledger.FINAL:
             self.finished.labels(*where, new.value, _deadline(after)).inc()
 
@@ -106,8 +108,12 @@ class Metrics:
 
     def count_relists(self, sources: Iterable[reflector.Reflector]) -> None:
         """Copy the counters of the reflectors."""
+        # Pods have two reflectors, ours and everybody else's.
+        relists: Counter[str] = Counter()
         for source in sources:
-            self.relists.labels(source.resource.plural).set(source.counts.relists)
+            relists[source.resource.plural] += source.counts.relists
+        for kind, count in relists.items():
+            self.relists.labels(kind).set(count)
 
     def render(self) -> bytes:
         """Return the text format."""

@@ -61,6 +61,8 @@ class Reporter:
         body = {"metadata": {"resourceVersion": str(queue.version)}, "status": status}
         try:
             raw = await self._api.patch_status(port.GPU_QUEUES, None, queue.name, body)
+        except port.NotFoundError:
+            return True
         except port.ApiError:
             self._seen = -1  # counted by the adapter; the next turn writes what is true then
             return True

@@ -20,8 +20,6 @@ from lstqueue.operator import ledger
 Phase = ledger.Phase
 Json = dict[str, Any]
 
-RUNS_KEPT = 10
-"""How many past runs a status lists."""
 TEXT_LENGTH = 253
 """Longest short text in a status."""
 
@@ -96,7 +94,7 @@ def with_run(before: ledger.Status, status: ledger.Status, *, end: int, reason: 
         return status
     nodes = len(before.admission.nodes) if before.admission else 0
     run = {"start": _exact(before.started), "end": _exact(end), "reason": reason, "nodes": nodes}
-    return replace(status, runs=(*status.runs, run)[-RUNS_KEPT:])
+    return replace(status, runs=(*status.runs, run)[-deadlinejob_status.RUNS :])
 
 
 def with_conditions(

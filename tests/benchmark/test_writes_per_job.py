@@ -1,7 +1,7 @@
 """API writes per admitted job, by what is written: a count, so the same on every machine.
 
-The operator runs under the embedded cluster's virtual time; a hundred gangs of one shape come a minute apart and
-each fits at once, so nothing is written but what one admission from creation to success needs.
+The operator runs under the virtual time of the embedded cluster; a hundred gangs of one shape come a minute
+apart and each fits at once, so nothing is written but what one admission from creation to success needs.
 """
 
 from __future__ import annotations

@@ -182,11 +182,12 @@ async def test_a_status_that_cannot_be_written_while_a_gang_starts_is_no_failed_
 async def test_after_a_row_of_failures_the_next_one_is_again_retried_quickly() -> None:
     async with cluster.run(nodes=1, slack=60) as made:
         made.queue()
-        made.faults.fail(503, "ServiceUnavailable", when=faults.writes, times=5)
+        statuses = faults.calls(verb="patch", resource=port.DEADLINE_JOBS)
+        made.faults.fail(503, "ServiceUnavailable", when=statuses, times=5)
         made.submit("first", group(run_for="10m"))
         await made.until_phase("first", "Running")
-        made.faults.fail(503, "ServiceUnavailable", when=faults.writes, times=1)
         await made.rest("5m")
+        made.faults.fail(503, "ServiceUnavailable", when=statuses, times=1)
         began = made.now()
         made.edit("first", deadlineIn="1h", estimatedDuration="10m")
         await made.until(lambda: made.level("first") == "LIKELY", "it is judged", within="10m")

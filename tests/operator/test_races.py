@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator
+from typing import Any
+
 import cluster
 import pytest
 from manifests import group
 
+from lstqueue.api import names
 from lstqueue.embedded import faults
 from lstqueue.kube import port
 
@@ -84,6 +90,73 @@ async def test_an_edit_between_the_decision_and_its_commit_has_it_decided_anew()
         await made.until_phase("gang", "Succeeded")
 
 
+@contextlib.asynccontextmanager
+async def decided_but_not_written(name: str, **spec: Any) -> AsyncIterator[cluster.Cluster]:
+    """A job whose admission waits for its turn, behind a write of another job that takes 30 s."""
+    one = dataclasses.replace(cluster.SETTINGS, in_flight=1)
+    async with cluster.run(nodes=1, slack=40, settings=one) as made:
+        made.queue()
+        made.queue("other")
+        made.submit("blocker", group("worker", 9), deadlineIn="9d", estimatedDuration="1h")
+        made.submit("holder", group(run_for="10m"), estimatedDuration="10m")
+        await made.until_phase("holder", "Running")
+        made.submit(name, group(run_for="10m"), **spec)
+        await made.until_phase(name, "Pending")
+        await made.rest("9m55s")
+        made.faults.delay(30.0, when=about("blocker"), times=1)
+        made.edit("blocker", deadlineIn="1h")
+        await made.rest("15s")
+        assert made.phase(name) == "Pending"
+        assert made.operator.loop.writer.backlog
+        yield made
+
+
+@cluster.virtual
+async def test_an_admission_that_another_write_pushed_aside_is_decided_again() -> None:
+    # Its deadline passes while the admission waits, and saying so is more urgent.
+    async with decided_but_not_written("gang", deadlineIn="10m20s", estimatedDuration="10m") as made:
+        await made.until_phase("gang", "Succeeded")
+        assert made.holds("gang", "DeadlineMissed")
+
+
+@cluster.virtual
+async def test_a_job_that_changes_its_queue_while_its_admission_waits_is_decided_again() -> None:
+    async with decided_but_not_written("gang") as made:
+        made.edit("gang", queue="other")
+        await made.until_phase("gang", "Running")
+        assert made.status("gang")["admission"]["queue"] == "other"
+        await made.until_phase("gang", "Succeeded")
+
+
+@cluster.virtual
+async def test_a_job_that_is_deleted_while_its_admission_waits_is_never_admitted() -> None:
+    async with decided_but_not_written("gang") as made:
+        made.delete("gang")
+        made.submit("next", group(run_for="10m"))
+        await made.until_phase("next", "Succeeded")
+        assert made.children("gang") == []
+
+
+@cluster.virtual
+async def test_a_gate_that_somebody_lifts_at_the_same_moment_stays_lifted() -> None:
+    async with cluster.run(nodes=1, slack=20) as made:
+        made.queue()
+        lifted = False
+
+        def look(call: faults.Call) -> None:
+            nonlocal lifted
+            if call.verb == "patch" and call.resource == port.PODS and not lifted:
+                lifted = True
+                ours = [{"name": names.GATE}]
+                made.patch(port.PODS, call.name, {"spec": {"schedulingGates": ours}})
+
+        made.calls.listeners.append(look)
+        gated = {"schedulingGates": [{"name": "example.com/license"}]}
+        made.submit("gang", group("worker", 1, pod=gated, run_for="10m"))
+        await made.until_phase("gang", "Succeeded")
+        assert made.status("gang")["attempt"] == 1
+
+
 @cluster.virtual
 async def test_edits_without_end_do_not_keep_a_gang_from_running() -> None:
     async with cluster.run(nodes=2, slack=400) as made:
@@ -122,9 +195,9 @@ async def test_many_status_writes_at_once_are_spread_over_time() -> None:
         made.submit("holder", group(run_for="10m"), estimatedDuration="10m")
         await made.until_phase("holder", "Running")
         began, seen = made.now(), made.calls.writes()
-        names = [f"waits-{number:03}" for number in range(300)]
-        for name in names:
+        waits = [f"waits-{number:03}" for number in range(300)]
+        for name in waits:
             made.submit(name, group(), deadlineIn="9d", estimatedDuration="1h")
-        await made.until_all("Pending", *names, within="1m")
+        await made.until_all("Pending", *waits, within="1m")
         # 50 a second after a burst of 100.
         assert (made.calls.writes() - seen - 100) / 50 <= (made.now() - began) / 1000 + 0.1

@@ -124,18 +124,29 @@ async def test_it_is_alive_but_not_ready_while_lists_are_missing() -> None:
 
 
 @cluster.virtual
-async def test_a_deletion_that_kopfs_watch_loses_is_found_by_the_sweep() -> None:
+async def test_deletions_that_kopfs_watch_loses_are_found_by_the_sweep() -> None:
     async with stage(nodes=1) as here:
         made = here.cluster
+        made.calls.slack = 20
         made.queue()
-        made.submit("old", group())
-        await made.until_phase("old", "Running")
-        made.faults.fail(503, "ServiceUnavailable", when=faults.calls(verb="watch"), times=4)
-        made.faults.cut_watches(port.DEADLINE_JOBS)
-        made.delete("old")
-        made.submit("new", group(run_for="10m"))
+        made.queue("second")
+        made.submit("holder", group(run_for="2h"))
+        await made.until_phase("holder", "Running")
+        made.submit("deleted", group())
+        made.submit("stays", group(), queue="second")
+        await made.until_all("Pending", "deleted", "stays")
+        made.faults.fail(503, "ServiceUnavailable", when=faults.calls(verb="watch"), times=8)
+        made.faults.cut_watches()
+        made.delete("deleted")
+        made.delete("second", port.GPU_QUEUES)
         made.faults.compact()
-        await made.until_phase("new", "Succeeded")
+        await made.until(lambda: made.code("stays") == "QueueNotFound", "the queue is gone", within="10m")
+
+        def counted() -> bool:
+            status = made.store.get(port.GPU_QUEUES, None, cluster.QUEUE).get("status") or {}
+            return (status["pending"], status["running"]) == (0, 1)
+
+        await made.until(counted, "the deleted job is counted no more", within="10m")
 
 
 @cluster.virtual

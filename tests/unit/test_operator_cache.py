@@ -233,3 +233,31 @@ def test_templates_are_kept_while_they_may_be_needed():
     assert knows.record().templates == {"worker": JOB["spec"]["groups"][0]["template"]}
     told(knows, [("MODIFIED", raw.deadline_job(status={"phase": "Succeeded"}))])
     assert knows.record().templates == {}
+
+
+def test_a_queue_that_is_gone_is_not_revived_by_the_reply_of_a_write():
+    knows = Knows()
+    queue = raw.queue()
+    knows.cache.apply_queue("ADDED", queue)
+    reply = raw.touched(queue, status={"pending": 3})
+    knows.cache.apply_queue("DELETED", raw.touched(queue))
+    knows.cache.apply_queue("MODIFIED", reply)
+    assert knows.cache.queues == {}
+
+
+def test_a_late_reply_about_a_queue_does_not_undo_its_successor():
+    knows = Knows()
+    old = raw.queue()
+    new = raw.touched(old)
+    new["metadata"]["uid"] = "uid-new"
+    knows.cache.apply_queue("ADDED", new)
+    knows.cache.apply_queue("MODIFIED", old)
+    assert knows.cache.queues["research"].uid == "uid-new"
+
+
+def test_a_job_that_loses_our_label_comes_back_with_it():
+    knows = Knows()
+    told(knows, [("ADDED", JOB), ("ADDED", CHILD), ("DELETED", raw.touched(CHILD))])
+    assert knows.record().children == {}
+    told(knows, [("ADDED", raw.touched(CHILD))])
+    assert list(knows.record().children) == [CHILD["metadata"]["uid"]]

@@ -1,0 +1,36 @@
+"""Figures whose labels or sums are easy to get wrong."""
+
+from types import SimpleNamespace
+
+from cases import raw
+from lstqueue.kube import port
+from lstqueue.operator import ledger, metrics
+
+
+def value(figures, name, **labels):
+    return figures.registry.get_sample_value(name, labels)
+
+
+def ended(phase, **status):
+    before = ledger.read(raw.deadline_job(queue="any-name"))
+    return before, ledger.read(raw.deadline_job(queue="any-name", status={"phase": phase, **status}))
+
+
+def test_a_queue_that_nobody_was_admitted_to_makes_no_series():
+    figures = metrics.Metrics()
+    figures.transition(*ended("Rejected"))
+    figures.transition(*ended("Failed", attempt=1))
+    finished = {
+        sample.labels["phase"]: sample.labels["queue"]
+        for metric in figures.finished.collect()
+        for sample in metric.samples
+        if sample.name.endswith("_total")
+    }
+    assert finished == {"Rejected": "", "Failed": "any-name"}
+
+
+def test_relists_of_a_kind_with_two_reflectors_add_up():
+    figures = metrics.Metrics()
+    sources = [SimpleNamespace(resource=port.PODS, counts=SimpleNamespace(relists=count)) for count in (2, 1)]
+    figures.count_relists(sources)
+    assert value(figures, "lstqueue_reflector_relists", kind="pods") == 3
