@@ -10,6 +10,9 @@ import click
 
 import lstqueue
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(lstqueue.__version__, prog_name="lstqueue")
@@ -62,29 +65,45 @@ def crd(*, write: bool, check: bool, directory: pathlib.Path) -> None:
 )
 def operator(*, writes_per_second: float, **options: Any) -> None:
     """Run the operator against a cluster."""
-    from lstqueue.kube import login
-    from lstqueue.operator import command, settings
+    from lstqueue.kube import login, port
+    from lstqueue.operator import command, settings, shell
 
     try:
         command.run(command.Options(**options), settings.Settings(writes_per_second=writes_per_second))
-    except login.LoginError as error:
+    except (login.LoginError, port.ApiError, shell.StartError) as error:
         raise click.ClickException(str(error)) from error
 
 
 @main.command()
 @click.option(
-    "--jobs", type=click.IntRange(1, 240), default=240, show_default=True, help="Jobs of the trace."
+    "--jobs",
+    type=click.IntRange(1, 240),
+    default=240,
+    show_default=True,
+    help="Take the first so many jobs of the trace.",
 )
 @click.option("--nodes", type=click.IntRange(1, 512), default=16, show_default=True, help="Nodes of 8 GPUs.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the deadlines.")
+@click.option(
+    "--seed", type=int, default=1, show_default=True, help="Seed of the deadlines, which are drawn."
+)
 @click.option(
     "--json",
     "json_path",
     type=click.Path(dir_okay=False, path_type=pathlib.Path),
-    help="Also write the figures to this file.",
+    help="Also write the figures to this file, in an existing folder.",
 )
 def demo(**options: Any) -> None:
-    """Run a slice of a real trace through the operator on a virtual cluster, least slack first and FIFO."""
-    from lstqueue.demo import command
+    """Run a trace on a virtual cluster, least slack first and FIFO.
 
-    sys.exit(command.run(**options))
+    Needs no Kubernetes: the real operator runs over a real HTTP API, and only the cluster is simulated, on a
+    clock that jumps. Exits with 1 when an invariant was violated or a job never ended.
+    """
+    try:
+        # Inside, because the imports take long enough to be interrupted.
+        from lstqueue.demo import command
+
+        code = command.run(**options)
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        code = INTERRUPTED
+    sys.exit(code)

@@ -24,7 +24,13 @@ def manifest(kind: str) -> dict[str, Any]:
         "served": True,
         "storage": True,
         "additionalPrinterColumns": [
-            {"name": column.name, "type": column.type, "jsonPath": column.path} for column in row.columns
+            {
+                "name": column.name,
+                "type": column.type,
+                "jsonPath": column.path,
+                **({"priority": 1} if column.wide else {}),
+            }
+            for column in row.columns
         ],
         "selectableFields": [{"jsonPath": path} for path in row.selectable],
         "subresources": {"status": {}},

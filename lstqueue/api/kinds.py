@@ -11,11 +11,15 @@ from lstqueue.api import base, cel, deadlinejob, deadlinejob_status, gpuqueue, r
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of `kubectl get`. `type` is string, integer or date (shown as an age)."""
+    """A column of `kubectl get`, a `wide` one with `-o wide` only.
+
+    `type` is string, integer or date (shown as an age).
+    """
 
     name: str
     path: str
     type: str = "string"
+    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ _ROWS = (
             Column("Verdict", ".status.verdict.level"),
             Column("Forecast", ".status.verdict.forecastFinish.latest"),
             _AGE,
+            Column("Why", ".status.pending.message", wide=True),
+            Column("Ended", '.status.conditions[?(@.type=="Finished")].reason', wide=True),
         ),
         selectable=(".spec.queue",),
     ),

@@ -1,61 +1,93 @@
-"""What `lstqueue demo` does: both policies side by side, a process each, with progress, then a table."""
+"""What `lstqueue demo` does: both policies side by side, with progress, then a table."""
 
 from __future__ import annotations
 
-import concurrent.futures
 import json
-import logging
-import multiprocessing
 import pathlib
-import queue as queues
-import threading
 import time
-from typing import Any
 
+import click
 from rich import console, progress
 
-from lstqueue.demo import play, report, trace
+from lstqueue.demo import play, processes, report, scenario, trace
 
 POLICIES = ("lst", "fifo")
 
 
 def run(*, jobs: int, nodes: int, seed: int, json_path: pathlib.Path | None) -> int:
-    """Run the demo; return the exit code, 1 when an invariant was broken or a job never ended."""
+    """Run the demo; return the exit code, 1 when an invariant was broken or a job never ended.
+
+    Raises:
+        click.ClickException: an option cannot be met, or a run failed.
+    """
+    if json_path is not None:
+        check_writable(json_path)
+    asked = trace.load(seed=seed, jobs=jobs)
+    kept = scenario.fitting(asked, nodes=nodes)
+    if not kept:
+        narrowest = min(job.gpus for job in asked)
+        raise click.UsageError(
+            f"no job fits: the narrowest of {len(asked)} needs {narrowest} GPUs, and --nodes {nodes} makes "
+            f"{nodes * scenario.GPUS_PER_NODE}; use --nodes {-(-narrowest // scenario.GPUS_PER_NODE)} or more"
+        )
     terminal = console.Console()
-    widest = max(job.gpus for job in trace.load(seed=seed, jobs=jobs))
-    report.introduce(terminal, jobs=jobs, nodes=nodes, widest=widest)
+    report.introduce(terminal, kept, nodes=nodes, left_out=len(asked) - len(kept))
     began = time.monotonic()
     plans = [play.Plan(order, jobs, nodes, seed) for order in POLICIES]
-    outcomes = _play_all(plans, terminal)
+    try:
+        outcomes = _play_all(plans, terminal, total=len(kept))
+    except processes.RunError as error:
+        raise click.ClickException(str(error)) from error
     wall = time.monotonic() - began
     report.conclude(terminal, outcomes)
     if json_path is not None:
-        json_path.write_text(json.dumps(report.figures(outcomes, wall), indent=2) + "\n", encoding="utf-8")
+        _write(json_path, json.dumps(report.figures(outcomes, wall), indent=2) + "\n")
     sound = all(not outcome.violations and not outcome.unfinished for outcome in outcomes)
     return 0 if sound else 1
 
 
-def _play_all(plans: list[play.Plan], terminal: console.Console) -> list[play.Outcome]:
-    """Run each plan in a process of its own and show how far they are."""
-    context = multiprocessing.get_context("spawn")
-    with (
-        context.Manager() as manager,
-        concurrent.futures.ProcessPoolExecutor(len(plans), mp_context=context) as pool,
-        _bars(terminal) as bars,
-    ):
-        news = manager.Queue()
+def check_writable(path: pathlib.Path) -> None:
+    """Find out before minutes of work whether the file can be written, and leave no trace of it.
+
+    Raises:
+        click.BadParameter: it cannot be written.
+    """
+    try:
+        if path.exists():
+            if path.is_file():
+                path.open("ab").close()
+        elif not path.parent.is_dir():
+            raise _unwritable(f"folder {str(path.parent)!r} does not exist; create it, or name another file")
+        else:
+            path.open("xb").close()
+            path.unlink()
+    except OSError as error:
+        raise _unwritable(f"{str(path)!r} cannot be written ({error.strerror}); name another file") from error
+
+
+def _unwritable(message: str) -> click.BadParameter:
+    return click.BadParameter(message, param_hint="--json")
+
+
+def _write(path: pathlib.Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.FileError(str(path), hint=error.strerror) from error
+
+
+def _play_all(plans: list[play.Plan], terminal: console.Console, *, total: int) -> list[play.Outcome]:
+    """Run the plans and show how far they are."""
+    with _bars(terminal) as bars:
         tasks = {
-            plan.order: bars.add_task(report.NAMES[plan.order], total=plan.jobs, gpus=0, day=0.0)
+            plan.order: bars.add_task(report.NAMES[plan.order], total=total, gpus=0, day=0.0)
             for plan in plans
         }
-        futures = [pool.submit(_in_process, plan, news) for plan in plans]
-        watching = threading.Thread(target=_watch, args=(news, bars, tasks))
-        watching.start()
-        try:
-            return [future.result() for future in futures]
-        finally:
-            news.put(None)
-            watching.join()
+
+        def told(order: str, finished: int, gpus: int, seconds: float) -> None:
+            bars.update(tasks[order], completed=finished, gpus=gpus, day=seconds / 86_400)
+
+        return processes.play_all(plans, told)
 
 
 def _bars(terminal: console.Console) -> progress.Progress:
@@ -68,14 +100,3 @@ def _bars(terminal: console.Console) -> progress.Progress:
         progress.TimeElapsedColumn(),
         console=terminal,
     )
-
-
-def _watch(news: Any, bars: progress.Progress, tasks: dict[str, progress.TaskID]) -> None:
-    while (item := news.get()) is not None:
-        order, finished, gpus, seconds = item
-        bars.update(tasks[order], completed=finished, gpus=gpus, day=seconds / 86_400)
-
-
-def _in_process(plan: play.Plan, news: queues.Queue[Any]) -> play.Outcome:
-    logging.basicConfig(level=logging.WARNING)
-    return play.play(plan, lambda finished, gpus, seconds: news.put((plan.order, finished, gpus, seconds)))

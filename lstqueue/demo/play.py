@@ -20,8 +20,8 @@ from lstqueue.kube import client, port
 from lstqueue.operator import app, shell
 from lstqueue.operator import settings as all_settings
 
-HORIZON = 90 * 86_400
-"""Virtual seconds after which a run is given up: something hangs."""
+SPARE = 30 * 86_400
+"""Virtual seconds more than all jobs need one after the other; when they are over, something hangs."""
 
 _EXACT = model.Config(lo_factor=1.0, hi_factor=1.0)
 """The demo states true run times, so nothing is gained by doubting them."""
@@ -39,7 +39,7 @@ _FINAL = frozenset({"Succeeded", "Failed", "Rejected"})
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run: an order for the queue, and the size of things."""
+    """What to run: an order for the queue, the first `jobs` of the trace that fit, and on how many nodes."""
 
     order: str
     jobs: int
@@ -101,12 +101,15 @@ class Meter:
 
 def play(plan: Plan, report: Callable[[int, int, float], None]) -> Outcome:
     """Run to the end. `report(finished, running GPUs, virtual seconds)` is called as jobs finish."""
-    return clock.run(_play(plan, report), horizon=HORIZON)
+    jobs = scenario.fitting(trace.load(seed=plan.seed, jobs=plan.jobs), nodes=plan.nodes)
+    horizon = SPARE + (jobs[-1].submit + sum(job.duration for job in jobs)) // 1000
+    return clock.run(_play(plan, jobs, horizon, report), horizon=horizon)
 
 
-async def _play(plan: Plan, report: Callable[[int, int, float], None]) -> Outcome:
+async def _play(
+    plan: Plan, jobs: list[trace.TraceJob], horizon: int, report: Callable[[int, int, float], None]
+) -> Outcome:
     began, loop = time.monotonic(), asyncio.get_running_loop()
-    jobs = trace.load(seed=plan.seed, jobs=plan.jobs)
     async with world.World(bookmark_s=_BOOKMARKS) as cluster:
         cluster.add_nodes(plan.nodes, gpus=scenario.GPUS_PER_NODE)
         api = await client.connect(url=cluster.url)
@@ -133,7 +136,7 @@ async def _play(plan: Plan, report: Callable[[int, int, float], None]) -> Outcom
         cluster.store.subscribe(seen)
         await api.create(port.GPU_QUEUES, None, scenario.queue(plan.order, gpus=gpus))
         feeding = asyncio.create_task(_feed(api, jobs, epoch=epoch))
-        await cluster.until(lambda: meter.finished == len(jobs) or running.done(), within=HORIZON)
+        await cluster.until(lambda: meter.finished == len(jobs) or running.done(), within=horizon)
         virtual = loop.time()
         await feeding
         requests = operator.operator.api.requests

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich import console, table
 
-from lstqueue.demo import play, scenario
+from lstqueue.demo import play, scenario, trace
 
 NAMES = {"lst": "least slack first", "fifo": "first come first"}
 SHOWN = 10
 """How many broken invariants are printed in full."""
 
 
-def introduce(terminal: console.Console, *, jobs: int, nodes: int, widest: int) -> None:
-    """Say what is about to happen."""
-    size = f"[bold]{nodes} virtual nodes × {scenario.GPUS_PER_NODE} GPUs[/]"
+def introduce(
+    terminal: console.Console, jobs: Sequence[trace.TraceJob], *, nodes: int, left_out: int
+) -> None:
+    """Say what is about to happen, and how many jobs are `left_out` because they are too wide."""
+    size = f"[bold]{_counted(nodes, 'virtual node')} × {scenario.GPUS_PER_NODE} GPUs[/]"
     terminal.print(
-        f"[bold]{jobs} jobs[/] of a real GPU cluster, gangs of up to {widest} GPUs, on {size}. "
+        f"[bold]{_counted(len(jobs), 'job')}[/] of a real GPU cluster, gangs of up to "
+        f"{max(job.gpus for job in jobs)} GPUs, on {size}. "
         "The real operator admits them over a real HTTP API; only the cluster is simulated, on a clock that "
-        "jumps. Each deadline is its job's submission + 1.1 to 3.0 × its run time.\n",
+        "jumps. Each deadline is its job's submission + 1.1 to 3.0 × its run time.",
         highlight=False,
     )
+    if left_out:
+        gpus, verb = nodes * scenario.GPUS_PER_NODE, "is" if left_out == 1 else "are"
+        terminal.print(
+            f"{_counted(left_out, 'job')} wider than {gpus} GPUs {verb} left out.", highlight=False
+        )
+    terminal.print()
 
 
 def conclude(terminal: console.Console, outcomes: list[play.Outcome]) -> None:
@@ -59,6 +69,10 @@ def figures(outcomes: list[play.Outcome], wall: float) -> dict[str, Any]:
         "wall_s": round(wall, 2),
         "virtual_s": round(best.virtual_s, 1),
     }
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _rows(outcomes: list[play.Outcome]) -> list[tuple[str, list[str]]]:

@@ -6,6 +6,7 @@ worker group, as a training job would be. How long a pod runs is told to the emb
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from lstqueue.api import durations, names, times
@@ -15,6 +16,11 @@ GPUS_PER_NODE = 8
 GPU = "nvidia.com/gpu"
 NAMESPACE = "default"
 QUEUE = "research"
+
+
+def fitting(jobs: Iterable[trace.TraceJob], *, nodes: int) -> list[trace.TraceJob]:
+    """Return the jobs that an empty cluster has room for; wider ones would wait for ever."""
+    return [job for job in jobs if job.gpus <= nodes * GPUS_PER_NODE]
 
 
 def queue(order: str, *, gpus: int) -> dict[str, Any]:

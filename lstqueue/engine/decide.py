@@ -139,10 +139,17 @@ def _update(known: kept.Kept, here: standing.Standing) -> model.Update | None:
     else:
         judged = verdict.waiting(here, code, known.outlooks.get(job.uid))
     moved = verdict.differs(told.verdict, judged, known.config.forecast_tolerance)
-    if not moved and (here.band, code, bucket) == (told.band, told.code, told.slack):
+    same = not moved and (here.band, code, bucket) == (told.band, told.code, told.slack)
+    restate = job.uid in known.snapshot.restate
+    if same and not restate:
         return None
-    message = reasons.message(known, job, code)
-    said = verdict.worded(judged, message) if moved else told.verdict
+    message = reasons.message(known, job, code)  # costly for thousands, so only for those who may need it
+    said = verdict.worded(judged, message)
+    renew = (restate or not judged.reason) and verdict.reads_differently(told.verdict, said)
+    if same and not renew and message == job.words:
+        return None
+    if not moved and not renew:
+        said = told.verdict or said
     return model.Update(job.uid, here.band, code, message, said, bucket)
 
 

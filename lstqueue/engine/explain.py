@@ -11,6 +11,7 @@ import numpy as np
 
 from lstqueue.engine import fit, gangs, model, order, reasons, room, words
 from lstqueue.engine.kept import Kept
+from lstqueue.topology.model import PODS
 from lstqueue.topology.table import Mask
 
 MOST = 5
@@ -150,7 +151,20 @@ def _change(kept: Kept, job: model.Job, gang: gangs.Gang, code: model.Code) -> s
             "it would start now" if kept.free.could_place(gang) else "it would still wait for room or quota"
         )
         return f'With order lst or edf in queue "{job.queue}" {then}.'
+    if code is model.Code.NO_MATCHING_NODES:
+        return _smaller_pods(kept, gang) or _advice(code)
     return _advice(code)
+
+
+def _smaller_pods(kept: Kept, gang: gangs.Gang) -> str:
+    """For pods larger than any node: how large they may be. Empty for other gangs."""
+    empty = kept.possible.empty()
+    member = reasons.short_member(empty, gang)
+    pool, resource, largest = reasons.largest_node(empty, member)
+    if reasons.fitting(empty, member) or not largest:
+        return ""
+    most = words.amount(resource, largest)
+    return f'Ask for at most {most} per pod, or add larger nodes to pool "{pool}".'
 
 
 def _smaller(kept: Kept, job: model.Job, gang: gangs.Gang) -> str:
@@ -163,6 +177,8 @@ def _smaller(kept: Kept, job: model.Job, gang: gangs.Gang) -> str:
     if fits >= group.count:
         return "Smaller pods or fewer of them would find room sooner."
     resource, largest = _largest_piece(kept.free, member)
+    if resource == PODS:
+        return "No node it may use has a pod slot left; it starts when others leave."
     if largest == 0:
         return "No node it may use has room for even a smaller pod; it starts when others leave."
     return f"With pods of {words.amount(resource, largest)} one would find room now."

@@ -159,6 +159,7 @@ class Job:
 
     `overhead` is the launch cost o in ms. `since` is when the gang ran in full (RUNNING) or was admitted
     (ADMITTED); 0 otherwise. `not_before` ends a back-off; `avoid` names nodes that failed it.
+    `words` is what `status.pending.message` says; it counts only for jobs in `Snapshot.restate`.
     """
 
     uid: str
@@ -178,6 +179,7 @@ class Job:
     avoid: tuple[str, ...] = ()
     held_back: str = ""
     published: Published = Published()
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,8 @@ class Snapshot:
 
     `forecast_at` is when waiting jobs were last forecast (`Plan.forecast`; 0: never); `changed` says that
     something moved since, admissions of a plan included, so that their forecasts are worth making anew.
-    Outrun estimates need not be reported: a pass sees them itself.
+    Outrun estimates need not be reported: a pass sees them itself. `restate` are the jobs (uids) whose words
+    are old enough to be said anew, should they read differently now; the caller bounds how often.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -194,6 +197,7 @@ class Snapshot:
     jobs: tuple[Job, ...] = ()
     forecast_at: int = 0
     changed: bool = True
+    restate: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,33 @@ def matching(free: room.Room, member: gangs.Member) -> int:
     return max((int(rows[option.row].lasting.sum()) for option in member.options), default=0)
 
 
+def largest_node(empty: room.Room, member: gangs.Member) -> tuple[str, str, int]:
+    """Which resource one pod asks more of than any matching node has, in the pool that comes closest.
+
+    Returns:
+        (pool, resource, the most that a node there has); no resource when a node has enough of each, but
+        none of all together.
+    """
+    rows = empty.ledger.rows
+    best, closest = ("", "", 0), -1.0
+    for option in member.options:
+        lasting = rows.rows[option.row].lasting
+        if not lasting.any():
+            continue
+        most = rows.allocatable[:, lasting].max(axis=1).tolist()
+        needs = rows.amounts[:, option.row].tolist()
+        short = [i for i, (need, has) in enumerate(zip(needs, most, strict=True)) if need > has]
+        if not short:
+            return option.pool, "", 0
+        # Enough of the scarce resource would help most; without it, of what the nodes have least of.
+        scarce = rows.scarce[option.row]
+        which = scarce if scarce in short else min(short, key=lambda i: most[i] / needs[i])
+        if most[which] / needs[which] > closest:
+            closest = most[which] / needs[which]
+            best = (option.pool, rows.resources[which], most[which])
+    return best
+
+
 def tightest_quota(free: room.Room, gang: gangs.Gang, *, unused: bool) -> tuple[str, str, int, int, int]:
     """The quota that lacks most of what the gang asks of it, over the pools each group could use.
 
@@ -94,6 +121,8 @@ def _no_matching_nodes(kept: Kept, job: model.Job) -> str:
             f'No node matches group "{group.name}" (pool labels, node selector, affinity, taints);'
             " correct them or add such nodes."
         )
+    if fits == 0:
+        return _too_large(group, kept, member)
     if fits >= group.count:
         return (
             f"No placement of all its groups together was found on {words.count(nodes, 'matching node')},"
@@ -105,12 +134,32 @@ def _no_matching_nodes(kept: Kept, job: model.Job) -> str:
     )
 
 
+def _too_large(group: model.Group, kept: Kept, member: gangs.Member) -> str:
+    """For pods that no matching node could hold, even when empty."""
+    pool, resource, largest = largest_node(kept.possible.empty(), member)
+    if not resource:
+        return (
+            f'Group "{group.name}" is {words.pods(group)}, and no matching node has all that one asks for'
+            " together; ask for less per pod or add such nodes."
+        )
+    if not largest:
+        return (
+            f'Group "{group.name}" is {words.pods(group)}, and no matching node of pool "{pool}" has'
+            f" {resource}; correct the request or add such nodes."
+        )
+    asked = words.amount(resource, dict(group.shape.requests)[resource])
+    return (
+        f'One pod of group "{group.name}" asks for {asked}, and the largest node of pool "{pool}" has'
+        f" {words.amount(resource, largest)}; ask for at most that per pod."
+    )
+
+
 def _quota_exceeded(kept: Kept, job: model.Job) -> str:
     pool, resource, needed, left, nominal = tightest_quota(kept.free, kept.gangs[job.uid], unused=False)
     return (
         f"It needs {words.amount(resource, needed)}, and {words.quantity(resource, left)} of the"
         f' {words.quantity(resource, nominal)} of pool "{pool}" in queue "{job.queue}" are free;'
-        " it starts when others leave."
+        f" {_promise(kept, job)}."
     )
 
 
@@ -120,11 +169,16 @@ def _no_room(kept: Kept, job: model.Job) -> str:
     fits = min(fitting(kept.free, member), group.count)
     avoided = f" (avoiding {words.count(len(job.avoid), 'node')} that failed it)" if job.avoid else ""
     if fits == group.count:
-        return f"Its groups fit one by one but not together{avoided}; it starts when others leave."
+        return f"Its groups fit one by one but not together{avoided}; {_promise(kept, job)}."
     return (
         f'Group "{group.name}" is {words.pods(group)}, and {fits} of them fit now on'
-        f" {words.count(matching(kept.free, member), 'matching node')}{avoided}; it starts when others leave."
+        f" {words.count(matching(kept.free, member), 'matching node')}{avoided}; {_promise(kept, job)}."
     )
+
+
+def _promise(kept: Kept, job: model.Job) -> str:
+    starts = "it starts when others leave"
+    return f"{starts}, but its deadline cannot hold" if kept.standings[job.uid].hopeless else starts
 
 
 def _backing_off(kept: Kept, job: model.Job) -> str:

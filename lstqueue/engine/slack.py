@@ -18,7 +18,7 @@ NO_DEADLINE = ""
 """The bucket of a job without a deadline or without an estimate: it has no slack."""
 
 BUCKETS: tuple[Bucket, ...] = (
-    Bucket("late", 0),
+    Bucket("<0", 0),  # not "late": that is judged on lo, this on mid
     Bucket("<15m", 15 * model.MINUTE),
     Bucket("<1h", model.HOUR),
     Bucket("<4h", 4 * model.HOUR),

@@ -23,6 +23,8 @@ NOT_JUDGED = frozenset(
     (model.Code.HELD_BACK, model.Code.QUEUE_NOT_FOUND, model.Code.IMPORTANCE_TOO_HIGH, *fit.NEVER_FITS)
 )
 """Codes of jobs that take no part in a forecast."""
+_NO_DEADLINE = "It has no deadline to judge."
+_NO_ESTIMATE = "It has no estimate; set spec.estimatedDuration."
 
 
 def wants_forecast(here: Standing) -> bool:
@@ -35,17 +37,18 @@ def wants_forecast(here: Standing) -> bool:
 
 def running(here: Standing, start: int) -> model.Verdict:
     """Verdict of a job that owns its capacity, from its own estimate alone."""
-    finish = here.finish
+    finish, deadline = here.finish, here.job.deadline
     if finish is None:
-        return model.Verdict(model.Level.UNKNOWN, "It has no estimate.", start=(start, start))
+        reason = _NO_DEADLINE if deadline is None else _NO_ESTIMATE
+        return model.Verdict(model.Level.UNKNOWN, reason, start=(start, start))
     ends = (finish.lo, finish.hi)
-    if here.job.deadline is None:
-        level, reason = model.Level.UNKNOWN, "It has no deadline."
+    if deadline is None:
+        level, reason = model.Level.UNKNOWN, _NO_DEADLINE
     elif here.hopeless:
-        over = words.duration(finish.lo - here.job.deadline)
-        level, reason = model.Level.IMPOSSIBLE, f"At its fastest it ends {over} after its deadline."
+        over, more = words.duration(finish.lo - deadline), _remedy(deadline, finish.hi)
+        level, reason = model.Level.IMPOSSIBLE, f"At its fastest it ends {over} after its deadline{more}."
     else:
-        level, reason = _level(here.job.deadline, finish.mid, finish.hi)
+        level, reason = _level(deadline, finish.mid, finish.hi, finish.hi)
     return model.Verdict(level, reason, (start, start), ends, finish.hi)
 
 
@@ -75,6 +78,11 @@ def worded(judged: model.Verdict, message: str) -> model.Verdict:
     return judged if judged.reason else dataclasses.replace(judged, reason=message)
 
 
+def reads_differently(told: model.Verdict | None, new: model.Verdict) -> bool:
+    """Whether the reason is in other words, however little the figures moved."""
+    return told is None or told.reason != new.reason
+
+
 def differs(told: model.Verdict | None, new: model.Verdict, tolerance: int) -> bool:
     """Whether `new` is worth publishing: another level, or a figure that moved by `tolerance` ms or more."""
     if told is new:
@@ -95,9 +103,8 @@ def _between_forecasts(here: Standing, code: model.Code | None, told: model.Verd
         if told is not None and told.level is model.Level.IMPOSSIBLE and told.earliest_feasible is not None:
             return told
         base = told or model.Verdict(model.Level.IMPOSSIBLE)
-        return model.Verdict(
-            model.Level.IMPOSSIBLE, _too_late(here), base.start, base.finish, base.earliest_feasible
-        )
+        reason = _too_late(here, base.earliest_feasible)
+        return dataclasses.replace(base, level=model.Level.IMPOSSIBLE, reason=reason)
     if code in NOT_JUDGED:
         return model.Verdict(model.Level.UNKNOWN)
     return told or model.Verdict(model.Level.UNKNOWN, "More jobs are ahead of it than a forecast follows.")
@@ -106,32 +113,41 @@ def _between_forecasts(here: Standing, code: model.Code | None, told: model.Verd
 def _leveled(made: model.Verdict, here: Standing, outlook: Outlook) -> model.Verdict:
     deadline = here.job.deadline
     if here.hopeless:
-        level, reason = model.Level.IMPOSSIBLE, _too_late(here)
+        level, reason = model.Level.IMPOSSIBLE, _too_late(here, made.earliest_feasible)
     elif deadline is None or here.job.estimate is None:
         level = model.Level.UNKNOWN
-        reason = "It has no deadline." if deadline is None else "It has no estimate."
+        reason = _NO_DEADLINE if deadline is None else _NO_ESTIMATE
     elif outlook.finish is None or outlook.expected is None:
         level = model.Level.UNLIKELY
-        reason = "No start can be foreseen: jobs without an estimate or foreign pods hold the room it needs."
+        more = _remedy(deadline, outlook.feasible)
+        reason = f"No start can be foreseen: jobs without an estimate or foreign pods hold its room{more}."
     else:
-        level, reason = _level(deadline, outlook.expected, outlook.finish[1])
+        level, reason = _level(deadline, outlook.expected, outlook.finish[1], outlook.feasible)
     return model.Verdict(level, reason, made.start, made.finish, made.earliest_feasible)
 
 
-def _level(deadline: int, expected: int, latest: int) -> tuple[model.Level, str]:
+def _level(deadline: int, expected: int, latest: int, feasible: int | None) -> tuple[model.Level, str]:
+    more = _remedy(deadline, feasible)
     if expected > deadline:
         over = words.duration(expected - deadline)
-        return model.Level.UNLIKELY, f"With expected run times it ends {over} after its deadline."
+        return model.Level.UNLIKELY, f"With expected run times it ends {over} after its deadline{more}."
     if latest > deadline:
         over = words.duration(latest - deadline)
-        return model.Level.AT_RISK, f"With pessimistic run times it ends {over} after its deadline."
+        return model.Level.AT_RISK, f"With pessimistic run times it ends {over} after its deadline{more}."
     early = words.duration(deadline - latest)
     return model.Level.LIKELY, f"With pessimistic run times it ends {early} before its deadline."
 
 
-def _too_late(here: Standing) -> str:
-    over = words.duration(-(here.slack_lo or 0))
-    return f"Even started now and at its fastest it would end {over} after its deadline."
+def _too_late(here: Standing, feasible: int | None) -> str:
+    over, more = words.duration(-(here.slack_lo or 0)), _remedy(here.job.deadline, feasible)
+    return f"Even started now and at its fastest it would end {over} after its deadline{more}."
+
+
+def _remedy(deadline: int | None, feasible: int | None) -> str:
+    """How much later a deadline would be LIKELY, where one is known; rounded up, so that it is enough."""
+    if deadline is None or feasible is None or feasible <= deadline:
+        return ""
+    return f"; ask for at least {words.at_least(feasible - deadline)} more to be LIKELY"
 
 
 def _figures(verdict: model.Verdict) -> tuple[int | None, ...]:

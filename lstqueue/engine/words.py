@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lstqueue.engine import model
+from lstqueue.topology.model import PODS
 
 _UNITS = (("d", 24 * model.HOUR), ("h", model.HOUR), ("m", model.MINUTE), ("s", 1000))
 _BINARY = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
@@ -22,6 +23,13 @@ def duration(ms: int) -> str:
             text += f"{rest}{smaller}" if rest else ""
         return text
     return "0s"
+
+
+def at_least(ms: int) -> str:
+    """A duration as `duration` writes it, rounded up, so that who waits or adds that much has enough."""
+    shown = next((index for index, (_, size) in enumerate(_UNITS) if ms >= size), len(_UNITS))
+    step = _UNITS[min(shown + 1, len(_UNITS) - 1)][1]
+    return duration(-(-ms // step) * step)
 
 
 def amount(resource: str, value: int) -> str:
@@ -47,14 +55,11 @@ def count(number: int, noun: str) -> str:
 
 def pods(group: model.Group) -> str:
     """A group's size: `4 pods of 8 nvidia.com/gpu` (its extended resources, else cpu and memory)."""
-    return f"{count(group.count, 'pod')} of {per_pod(group)}"
-
-
-def per_pod(group: model.Group) -> str:
-    """What one pod of a group asks for, in short."""
-    asked = [(name, value) for name, value in group.shape.requests if value > 0 and name != "pods"]
+    asked = [(name, value) for name, value in group.shape.requests if value > 0 and name != PODS]
     extended = [pair for pair in asked if "/" in pair[0]]
-    return " and ".join(amount(name, value) for name, value in extended or asked) or "nothing"
+    size = " and ".join(amount(name, value) for name, value in extended or asked)
+    number = count(group.count, "pod")
+    return f"{number} of {size}" if size else f"{number} without requests, so that pod slots bind"
 
 
 def job(one: model.Job) -> str:

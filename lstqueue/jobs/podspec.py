@@ -59,7 +59,7 @@ def shape(spec: Spec) -> model.PodShape:
     return model.PodShape(
         requests=requests(spec),
         selector=tuple(sorted((spec.get("nodeSelector") or {}).items())),
-        affinity=_required_terms(spec),
+        affinity=required_terms(spec),
         tolerations=tolerations(spec.get("tolerations") or []),
     )
 
@@ -108,7 +108,8 @@ def _ports(spec: Spec) -> Iterable[Mapping[str, Any]]:
             yield from container.get("ports") or []
 
 
-def _required_terms(spec: Spec) -> tuple[tuple[model.Requirement, ...], ...]:
+def required_terms(spec: Spec) -> tuple[tuple[model.Requirement, ...], ...]:
+    """Return the terms of the required node affinity."""
     return tuple(_term(term) for term in _raw_terms(spec))
 
 

@@ -34,8 +34,8 @@ class PodView:
     """A pod. `job` is the UID of the DeadlineJob it belongs to, empty for pods that are not ours.
 
     `owner` is the UID of its controller. `index` is its completion index, -1 when it has none. `attempt` is
-    -1 until it is ungated. `charge` is "queue/pool" as stamped when it was ungated. `refused` says that a
-    kubelet would not have it.
+    -1 until it is ungated. `aim` is the node it was pinned to when it was ungated, `charge` is "queue/pool"
+    as stamped then. `refused` says that a kubelet would not have it.
     """
 
     uid: str
@@ -53,6 +53,7 @@ class PodView:
     restart: int = 0
     attempt: int = -1
     index: int = -1
+    aim: str = ""
     charge: str = ""
     reason: str = ""
     message: str = ""
@@ -90,6 +91,7 @@ class ChildView:
     job: str
     group: str
     restart: int
+    parallelism: int
     suspended: bool
     deleting: bool
     complete: bool
@@ -100,6 +102,8 @@ class ChildView:
     completion_time: int | None
 
 
+RANKS = 8 * 4096
+"""The most pods a gang can have."""
 REFUSALS = (
     "UnexpectedAdmissionError",
     "OutOf",
@@ -122,6 +126,7 @@ def pod(raw: Object) -> PodView:
     phase = status.get("phase") or "Pending"
     reason, message = _why(status, conditions)
     pinning = _pinning(spec) if ours else None
+    let_go = bool(ours) and pinning is None
     return PodView(
         uid=meta["uid"],
         namespace=meta["namespace"],
@@ -136,8 +141,9 @@ def pod(raw: Object) -> PodView:
         owner=_controller(meta),
         group=labels.get(names.LABEL_GROUP, ""),
         restart=number(labels.get(names.LABEL_RESTART), 0),
-        attempt=number(labels.get(names.LABEL_ATTEMPT), -1) if pinning is None else -1,
+        attempt=number(labels.get(names.LABEL_ATTEMPT), -1) if let_go else -1,
         index=number(labels.get(INDEX) or annotations.get(INDEX), -1),
+        aim=_aim(spec) if let_go else "",
         charge=annotations.get(names.ANNOTATION_CHARGE, ""),
         reason=reason,
         message=message,
@@ -161,23 +167,28 @@ def child(raw: Object) -> ChildView:
         job=_controller(meta, f"{names.GROUP}/"),
         group=labels.get(names.LABEL_GROUP, ""),
         restart=number(labels.get(names.LABEL_RESTART), 0),
+        parallelism=spec.get("parallelism", 1),
         suspended=bool(spec.get("suspend")),
         deleting="deletionTimestamp" in meta,
         complete="Complete" in ended,
         failed=bool(failure),
         reason=failure.get("reason") or "",
         message=failure.get("message") or "",
-        done=indexes(status.get("completedIndexes") or ""),
+        done=indexes(status.get("completedIndexes") or "", below=min(spec.get("completions") or 0, RANKS)),
         completion_time=times.parse(status["completionTime"]) if status.get("completionTime") else None,
     )
 
 
-def indexes(text: str) -> frozenset[int]:
-    """Read "0,2-4" as a set; what a Job's `completedIndexes` and our own `ranks` look like."""
+def indexes(text: str, below: int = RANKS) -> frozenset[int]:
+    """Read "0,2-4" as a set; what a Job's `completedIndexes` and our own `ranks` look like.
+
+    Anybody may write a Job's status: what is no number, or not `below` the number there can be, is left out.
+    """
     found: set[int] = set()
-    for part in filter(None, text.split(",")):
+    for part in text.split(","):
         first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
+        start, end = number(first, below), number(last or first, -1)
+        found.update(range(start, min(end, below - 1) + 1))
     return frozenset(found)
 
 
@@ -226,6 +237,14 @@ def _pinning(spec: Object) -> Pinning | None:
         tolerations=tuple(spec.get("tolerations") or ()),
         gates=gates,
     )
+
+
+def _aim(spec: Object) -> str:
+    """Return the node that an ungated pod of ours is pinned to; the pin is the last field of every term."""
+    for term in podspec.required_terms(spec)[:1]:
+        if term and term[-1].field and term[-1].operator == "In" and len(term[-1].values) == 1:
+            return term[-1].values[0]
+    return ""
 
 
 def _why(status: Object, conditions: Mapping[str, Object]) -> tuple[str, str]:

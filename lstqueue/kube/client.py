@@ -100,6 +100,18 @@ class KubeClient:
         """Return who we are as of now, for another client of the same process."""
         return await login.credentials(self._api.configuration)
 
+    async def served(self, resources: Iterable[port.Resource]) -> list[port.Resource]:
+        """Return those kinds that the server's discovery lists, as other clients will find them."""
+        found = []
+        for resource in resources:
+            try:
+                page = wire.decode(await self._call("GET", f"/apis/{resource.api_version}"))
+            except port.NotFoundError:
+                continue
+            if any(item["name"] == resource.plural for item in page.get("resources") or ()):
+                found.append(resource)
+        return found
+
     async def get(self, resource: port.Resource, namespace: str | None, name: str) -> port.Object:
         """Return one object."""
         return wire.decode(await self._call("GET", wire.object_path(resource, namespace, name)))

@@ -102,7 +102,7 @@ class InvalidError(ApiError):
 
 
 class ForbiddenError(ApiError):
-    """401 or 403: permission, quota or an admission plugin."""
+    """403: permission, quota or an admission plugin."""
 
 
 class UnavailableError(ApiError):

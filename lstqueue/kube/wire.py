@@ -25,7 +25,7 @@ _QUOTED = 300
 
 _CLASSES: dict[int, type[port.ApiError]] = {
     400: port.InvalidError,
-    401: port.ForbiddenError,
+    401: port.UnavailableError,  # a token being rotated, most likely: nothing was judged
     403: port.ForbiddenError,
     404: port.NotFoundError,
     408: port.UnavailableError,

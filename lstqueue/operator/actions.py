@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lstqueue.api import names
 from lstqueue.jobs import inline
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
@@ -77,6 +78,29 @@ class Actions:
 
         self._out.submit(Urgency.COMMIT, job.uid, run, start=True)
 
+    def look_for_lost(self, record: caches.Record) -> None:
+        """Look by name for children that left the watch: one that only lost our label still runs."""
+        job, lost = record.ledger, tuple(record.lost.values())
+
+        async def run() -> None:
+            for child in lost:
+                try:
+                    raw = await self._api.get(port.JOBS, child.namespace, child.name)
+                except port.NotFoundError:
+                    record.lost.pop(child.uid, None)
+                    continue
+                if raw["metadata"]["uid"] == child.uid and inline.owning_job(raw) == job.uid:
+                    labels = {
+                        names.LABEL_JOB: job.uid,
+                        names.LABEL_GROUP: child.group,
+                        names.LABEL_RESTART: str(child.restart),
+                    }
+                    raw = await self._relabelled(port.JOBS, raw, {"metadata": {"labels": labels}})
+                    self._cache.found_child(raw)
+                record.lost.pop(child.uid, None)
+
+        self._out.submit(Urgency.COMMIT, job.uid, run, done=lambda: self._cache.touch(job.uid))
+
     async def _create_owned(
         self, resource: port.Resource, job: ledger.Ledger, body: port.Object
     ) -> port.Object:
@@ -94,12 +118,22 @@ class Actions:
         leaving = "deletionTimestamp" in raw["metadata"]
         owner = inline.owning_job(raw)
         if owner == job.uid and not leaving:
-            return raw
+            return await self._relabelled(resource, raw, body)
         taken = f"{resource.kind} {job.namespace}/{name} exists and is not of this DeadlineJob"
         # A DeadlineJob of the same name may have been deleted a moment ago.
         if leaving or (owner and owner not in self._cache.records):
             raise port.ConflictError(409, "NameLeaving", f"{taken}; it is about to go")
         raise port.ForbiddenError(403, "NameTaken", f"{taken}; rename or delete it")
+
+    async def _relabelled(self, resource: port.Resource, raw: port.Object, body: port.Object) -> port.Object:
+        """Give a child of ours back the labels by which it is found, if somebody took them."""
+        labels, found = body["metadata"]["labels"], raw["metadata"].get("labels") or {}
+        lost = {key: value for key, value in labels.items() if found.get(key) != value}
+        if not lost:
+            return raw
+        metadata = {"resourceVersion": raw["metadata"]["resourceVersion"], "labels": lost}
+        name, namespace = raw["metadata"]["name"], raw["metadata"]["namespace"]
+        return await self._api.patch(resource, namespace, name, {"metadata": metadata})
 
     def _ungate(self, record: caches.Record, step: lifecycle.Step) -> None:
         job, admission = record.ledger, record.ledger.status.admission
@@ -107,6 +141,7 @@ class Actions:
         queue = self._cache.queues.get(admission.queue)
 
         async def run() -> None:
+            failed: port.ApiError | None = None
             for pod, pool, node, rank in step.ungate:
                 body = inline.ungate(
                     pod,
@@ -116,11 +151,18 @@ class Actions:
                     charge=f"{admission.queue}/{pool}",
                     tolerations=queue.pool_tolerations(pool) if queue else (),
                 )
-                raw = await self._api.patch(port.PODS, pod.namespace, pod.name, body)
+                try:
+                    raw = await self._api.patch(port.PODS, pod.namespace, pod.name, body)
+                except (port.ConflictError, port.NotFoundError) as error:
+                    failed = error
+                    continue
                 self._cache.apply_pod("MODIFIED", raw)
             record.ungated_at = self._now()
+            # One pod that somebody else wrote to must not keep the others of its gang waiting.
+            if failed is not None:
+                raise failed
 
-        self._out.submit(Urgency.RELEASE, job.uid, run, start=True)
+        self._out.submit(Urgency.STEP, job.uid, run, start=True)
 
     def _switch(self, record: caches.Record, step: lifecycle.Step) -> None:
         async def run() -> None:
@@ -129,7 +171,7 @@ class Actions:
                 raw = await self._api.patch(port.JOBS, child.namespace, child.name, body)
                 self._cache.apply_child("MODIFIED", raw)
 
-        self._out.submit(Urgency.RELEASE, record.ledger.uid, run, start=bool(step.resume))
+        self._out.submit(Urgency.STEP, record.ledger.uid, run, start=bool(step.resume))
 
     def _discard(self, record: caches.Record, step: lifecycle.Step) -> None:
         async def run() -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from lstqueue.api import names
+from lstqueue.api import names, times
 from lstqueue.kube import backoff, limits, port, reflector, sweep
 from lstqueue.operator import bell, loop, metrics, queue_status
 from lstqueue.operator import cache as caches
@@ -22,6 +22,14 @@ _LOG = logging.getLogger(__name__)
 OURS = names.LABEL_JOB
 FOREIGN = f"!{names.LABEL_JOB}"
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+_HEARD_BY = 120_000
+"""Ms after which a new object must have come through the shell, reconnects and their back-off included."""
+
+
+class DeafError(Exception):
+    """The shell's watches do not tell of what is there; only a new process mends that."""
 
 
 class Operator:
@@ -61,6 +69,7 @@ class Operator:
                 self._reflector(port.DEADLINE_JOBS, self.cache.apply_ledger),
             ]
         self._fed = fed
+        self._now = now
         self._swept = asyncio.Event()
         self._queue_status = queue_status.Reporter(self.api, self.cache, self.loop, self.settings, now=now)
 
@@ -106,10 +115,17 @@ class Operator:
             (port.DEADLINE_JOBS, self.cache.ledger_versions(), self.cache.apply_ledger),
         ):
             found = await sweep.sweep(self.api, resource, known, page_size=self.settings.page_size)
+            if self._swept.is_set() and any(self._unheard(known, item) for item in found.changed):
+                raise DeafError(f"the watch of {resource.plural} tells nothing; start again")
             for item in found.changed:
                 apply("MODIFIED", item)
             for uid in found.vanished:
                 apply("DELETED", self.cache.remains(uid, found.resource_version))
+
+    def _unheard(self, known: Mapping[str, str], item: port.Object) -> bool:
+        """Whether the shell should have told of an object long ago and never did."""
+        age = self._now() - times.parse(item["metadata"]["creationTimestamp"])
+        return item["metadata"]["uid"] not in known and age > _HEARD_BY
 
     def _reflector(
         self,

@@ -34,7 +34,8 @@ class Record:
 
     `assumed` is an admission that was decided and not confirmed yet: its room is charged at once. `said` is
     what the newest status write on its way will publish. `shapes` come from intake; None until it is done,
-    and it is asked again at `ask_at`.
+    and it is asked again at `ask_at`. `lost` holds children that the watch said are gone; they may only have
+    lost our label.
     `held_back` tells the engine not to admit, and the user why. `retry_at` (ms) delays the next write after
     `failures` in a row did not go through; `doubtful` says that it must be read before that, since what it
     looks like now is not known. `templates` are kept while they may be needed, `evicted` are pods that had
@@ -56,6 +57,7 @@ class Record:
     ask_at: int = 0
     failures: int = 0
     doubtful: bool = False
+    lost: dict[str, views.ChildView] = field(default_factory=dict)
     engine_job: model.Job | None = None
 
 
@@ -162,9 +164,17 @@ class Cache:
             record = self._record_of(view) if view is not None else None
             if view is not None and record is not None:
                 record.children.pop(view.uid, None)
+                record.lost.pop(view.uid, None)
                 if view is seen:
                     record.children[view.uid] = view
+                elif seen is None and view.restart == record.ledger.status.restarts:
+                    record.lost[view.uid] = view
                 self._touch(view.job)
+
+    def found_child(self, raw: Object) -> None:
+        """Take in a child that a watch told was gone, and that is still there."""
+        self._buried.pop(raw["metadata"]["uid"], None)
+        self.apply_child("ADDED", raw)
 
     def apply_pod(self, event: str, raw: Object) -> None:
         """Take in a pod, ours or anybody's.

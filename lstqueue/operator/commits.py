@@ -90,7 +90,10 @@ class Commits:
                 shown = replace(shown, published=replace(shown.published, code=None), held="")
             return Said(shown, why, message=why if " " in why else "")
 
-        self._submit(record, make, Urgency.RELEASE, said=status.published)
+        # A gang that starts again under its hold claims all of it from now on, whatever its old Jobs count.
+        again = status.phase is Phase.ADMITTED and record.ledger.status.phase is Phase.SUSPENDING
+        assumed = status.admission if again else None
+        self._submit(record, make, Urgency.STEP, said=status.published, assumed=assumed)
 
     def report(self, record: caches.Record, update: model.Update) -> None:
         """Tell the user what the pass found out about a job."""

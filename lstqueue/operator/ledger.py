@@ -22,6 +22,7 @@ Phase = deadlinejob_status.Phase
 FINAL = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.REJECTED})
 GANG_FAILED = "GangFailed"
 GANG_DISRUPTED = "GangDisrupted"
+DELETED = "Deleted"
 FAILED_START = "FailedStart"
 
 
@@ -162,6 +163,9 @@ def read(raw: Object, known: Ledger | None = None) -> Ledger:
         spec, problem = known.spec, known.problem
     else:
         spec, problem = _judged_spec(raw, created)
+        if spec is None and known is not None and status.get("admission"):
+            # What holds capacity is led to its end by the spec that it was admitted for.
+            spec = known.spec
     return Ledger(
         uid=meta["uid"],
         namespace=meta["namespace"],
@@ -202,7 +206,7 @@ def _spec(raw: Object, created: int) -> Spec:
 def _status(raw: Object) -> Status:
     suspension, back_off = raw.get("suspension") or {}, raw.get("backoff") or {}
     return Status(
-        phase=Phase(raw["phase"]) if raw.get("phase") else Phase.PENDING,
+        phase=_PHASES.get(raw.get("phase", ""), Phase.PENDING),
         observed=raw.get("observedGeneration", 0),
         attempt=raw.get("attempt", 0),
         restarts=raw.get("restarts", 0),
@@ -252,6 +256,10 @@ def _published(raw: Object) -> model.Published:
         verdict=_verdict(verdict) if verdict and verdict["level"] in _LEVELS else None,
         slack=raw.get("slack") or "",
     )
+
+
+_PHASES = {phase.value: phase for phase in Phase}
+"""A phase of another version reads as Pending: whatever runs is then suspended and queued again."""
 
 
 def _held(pending: Object) -> str:

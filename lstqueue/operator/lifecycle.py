@@ -50,8 +50,10 @@ IDLE = Step()
 def step(gang: Gang, now: int) -> Step:
     """Return what the gang needs next at `now` (ms)."""
     job = gang.ledger
-    if job.deleting or job.spec is None:
+    if job.spec is None:
         return IDLE
+    if job.deleting:
+        return _leaving(gang, now)
     found = _BY_PHASE[job.status.phase](gang, now)
     deadline = job.spec.deadline
     if not found.idle or job.final or deadline is None or missed(job.status):
@@ -59,6 +61,17 @@ def step(gang: Gang, now: int) -> Step:
     if now >= deadline:
         return Step(status=job.status, why="DeadlineMissed")
     return Step(wake=min(deadline, found.wake or deadline))
+
+
+def _leaving(gang: Gang, now: int) -> Step:
+    """Give the places back of a gang whose DeadlineJob is deleted and kept by somebody's finalizer."""
+    status = gang.ledger.status
+    if status.phase in (Phase.ADMITTED, Phase.RUNNING) or status.admission is not None:
+        leaving = replace(
+            status, phase=Phase.SUSPENDING, suspension=ledger.DELETED, since=now, admission=None
+        )
+        return Step(status=leaving, why="Deleted")
+    return _stop(gang, now)
 
 
 def missed(status: ledger.Status) -> bool:
@@ -74,13 +87,18 @@ def refused(gang: Gang, now: int, why: str) -> Step:
 def back_off(count: int, slack: int | None) -> int:
     """Return the wait in ms after the `count`-th failed start in a row (docs/engine.md, back-off).
 
-    1 min, doubling to 30 min, capped by a quarter of the slack but never below 30 s.
+    1 min, doubling to 30 min, capped by a quarter of the slack, while there is any, but never below 30 s.
     """
     doubled = model.MINUTE << min(count - 1, 16)
-    wait = min(doubled, 30 * model.MINUTE)
-    if slack is not None:
+    wait = min(doubled, _LONGEST_BACK_OFF)
+    if slack is not None and slack > 0:
         wait = min(wait, slack // 4)
     return max(wait, model.MINUTE // 2)
+
+
+_LONGEST_BACK_OFF = 30 * model.MINUTE
+_CLOCK_ERROR = model.MINUTE
+"""Times further ahead than this, in ms, were written by a clock that was wrong."""
 
 
 def avoided_until(failed: ledger.BackOff) -> int:
@@ -100,6 +118,10 @@ def _pending(gang: Gang, now: int) -> Step:
     if any(child.failed for child in members.current(gang).values()):
         # A Job that failed while it was being stopped cannot be resumed; that is no failure of the gang.
         return Step(status=_next_restart(status, counted=False), why="JobsSpent")
+    if status.back_off.until > now + _LONGEST_BACK_OFF:
+        # The clock was wrong when this was written.
+        sooner = replace(status.back_off, until=now + back_off(status.back_off.count, None))
+        return Step(status=replace(status, back_off=sooner), why="ClockMoved")
     if not status.back_off.avoid:
         return IDLE
     until = avoided_until(status.back_off)
@@ -122,12 +144,16 @@ def _admitted(gang: Gang, now: int) -> Step:
     status = gang.ledger.status
     if status.admission is None:
         return Step(status=replace(status, phase=Phase.PENDING), why="AdmissionMissing")
+    if status.admission.at > now + _CLOCK_ERROR:
+        # Or the time to start would never be over.
+        return Step(status=replace(status, admission=replace(status.admission, at=now)), why="ClockMoved")
     ended = _ended(gang, now)
     if ended:
         return ended
-    if all(pod.gated for pod in members.of_run(gang)) and not _still_fits(gang):
-        # No pod was released to a node, so rolling back costs nothing.
-        return Step(status=_released(status), why="NodeUnfit")
+    tried = gang.ungated_at >= status.admission.at
+    if not tried and not members.let_go(gang) and not _still_fits(gang):
+        # No pod was released to a node, nor may one have been without our knowledge: rolling back is free.
+        return Step(status=_given_back(status), why="NodeUnfit")
     who = members.standing(gang)
     ready_by = status.admission.at + gang.ready_timeout
     if now >= ready_by and not who.ready:
@@ -218,16 +244,25 @@ def _broken(gang: Gang) -> tuple[str, str]:
     for name, child in children.items():
         if child.failed:
             return ledger.GANG_FAILED, f"group {name} failed: {child.reason} {child.message}".strip()
-    running = gang.ledger.status.phase is Phase.RUNNING
-    if not running and all(pod.gated for pod in pods):
-        return "", ""
+    words = _meddled(gang)
+    return (ledger.GANG_FAILED, words) if words else ("", "")
+
+
+def _meddled(gang: Gang) -> str:
+    """Say what somebody else did to the Jobs of the gang that it cannot live with, "" when nothing."""
+    children, running = members.current(gang), gang.ledger.status.phase is Phase.RUNNING
     # All Jobs were there when the first pod was let go.
-    for name, _ in gang.ledger.gang().groups:
-        if name not in children or (children[name].deleting and not children[name].complete):
-            return ledger.GANG_FAILED, f"the Job of group {name} was deleted by somebody else"
-        if running and children[name].suspended and not children[name].complete:
-            return ledger.GANG_FAILED, f"the Job of group {name} was suspended by somebody else"
-    return "", ""
+    begun = running or members.let_go(gang)
+    for name, replicas in gang.ledger.gang().groups:
+        child = children.get(name)
+        if child is None or (child.deleting and not child.complete):
+            if begun:
+                return f"the Job of group {name} was deleted by somebody else"
+        elif child.parallelism != replicas and not child.complete:
+            return f"the parallelism of Job {child.name} was changed to {child.parallelism} by somebody else"
+        elif running and child.suspended and not child.complete:
+            return f"the Job of group {name} was suspended by somebody else"
+    return ""
 
 
 def _suspending(gang: Gang, now: int) -> Step:
@@ -241,7 +276,7 @@ def _suspending(gang: Gang, now: int) -> Step:
     if members.present(gang.pods) or members.succeeding(gang):
         return IDLE
     if status.suspension not in (ledger.GANG_FAILED, ledger.GANG_DISRUPTED):
-        return Step(status=_released(status), why="Suspended")
+        return Step(status=_given_back(status), why="Suspended")
     return _restart(gang, now)
 
 
@@ -254,9 +289,9 @@ def _restart(gang: Gang, now: int) -> Step:
     again = replace(again, suspension="", since=0)
     if status.admission is None or not members.intact(gang):
         # Somebody else may have the room of a member that had succeeded: only a new admission is whole.
-        return Step(status=_released(again), why="GangRequeued")
+        return Step(status=_given_back(again), why="GangRequeued")
     if not _still_fits(gang):
-        return Step(status=_released(again), why="NodeUnfit")
+        return Step(status=_given_back(again), why="NodeUnfit")
     admission = replace(status.admission, at=now)
     return Step(status=replace(again, phase=Phase.ADMITTED, admission=admission), why="GangRestarted")
 
@@ -351,7 +386,7 @@ def _next_restart(status: ledger.Status, *, counted: bool) -> ledger.Status:
     )
 
 
-def _released(status: ledger.Status) -> ledger.Status:
+def _given_back(status: ledger.Status) -> ledger.Status:
     return replace(status, phase=Phase.PENDING, admission=None, suspension="", since=0)
 
 

@@ -34,6 +34,9 @@ from lstqueue.operator import settings as all_settings
 from lstqueue.topology import eligibility
 
 Phase = ledger.Phase
+_ALARMS = 1000
+"""Alarms beyond two a gang that may pile up before the stale ones are dropped."""
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -143,6 +146,14 @@ class Loop:
         if set_for is None or at < set_for:
             self._alarm_of[uid] = at
             heapq.heappush(self._alarms, (at, uid))
+        if len(self._alarms) > 2 * len(self.cache.records) + _ALARMS:
+            self._forget_alarms()
+
+    def _forget_alarms(self) -> None:
+        """Drop the alarms of gangs that are gone, and those that an earlier one has replaced."""
+        known = self.cache.records.keys()
+        self._alarm_of = {uid: at for uid, at in self._alarm_of.items() if uid in known}
+        self._alarms = sorted((at, uid) for uid, at in self._alarm_of.items())
 
     def _name(self, uid: str) -> str:
         record = self.cache.records.get(uid)
@@ -164,10 +175,13 @@ class Loop:
         self._take_in(record, now)
         if record.ledger.spec is None:
             return
+        if record.lost and not record.ledger.final:
+            self._actions.look_for_lost(record)
+            return
         step = lifecycle.step(self._gang(record, now), now)
         if not step.idle:
             self._actions.step(record, step)
-        elif step.wake is not None:
+        elif step.wake is not None and step.wake > now:
             self._wake(uid, step.wake)
 
     def _take_in(self, record: caches.Record, now: int) -> None:
@@ -193,7 +207,7 @@ class Loop:
         if answer.groups is not None:
             record.shapes, record.held_back, record.held_code = answer.groups, "", ""
             return
-        if answer.final:
+        if answer.final and record.assumed is None and record.ledger.status.phase is Phase.PENDING:
             self._commits.reject(record, reason=answer.reason, message=answer.problem)
             return
         record.held_back, record.held_code = answer.problem, answer.reason
@@ -237,7 +251,7 @@ class Loop:
         for admission in plan.admit:
             record = self.cache.records[admission.uid]
             update = updates.pop(admission.uid, None)
-            if self._may_write(record, plan.now, but=writer.Urgency.RELEASE):
+            if self._may_write(record, plan.now, but=writer.Urgency.STEP):
                 self._commits.admit(record, admission, update)
         for uid, update in updates.items():
             record = self.cache.records[uid]

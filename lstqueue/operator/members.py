@@ -79,6 +79,15 @@ def of_run(gang: Gang) -> list[views.PodView]:
     ]
 
 
+def let_go(gang: Gang) -> bool:
+    """Whether a pod was let go in this run that still is somewhere, even one whose Job was deleted since."""
+    status = gang.ledger.status
+    return any(
+        not pod.gated and pod.restart == status.restarts and pod.attempt in (-1, status.attempt)
+        for pod in present(gang.pods)
+    )
+
+
 def intact(gang: Gang) -> bool:
     """Whether no member of the present restart has succeeded, as far as all of its Jobs can tell."""
     children = current(gang)

@@ -62,6 +62,10 @@ class _NoProgress(kopf.ProgressStorage):
         return essence
 
 
+class StartError(Exception):
+    """The operator cannot start as it was told to; the message names the remedy."""
+
+
 @dataclasses.dataclass(slots=True)
 class Shell:
     """One operator under kopf. `make` builds it inside the running loop; `running` is set once it is up."""
@@ -79,15 +83,17 @@ class Shell:
 
     async def run(self) -> None:
         """Run under kopf until `stop` is set or a part fails; then raise what failed."""
-        await kopf.operator(
-            registry=self._registry(),
-            settings=self._settings(),
-            clusterwide=True,
-            standalone=True,
-            stop_flag=self.stop,
-        )
-        if self.failure is not None:
-            raise self.failure
+        try:
+            await kopf.operator(
+                registry=self._registry(),
+                settings=self._settings(),
+                clusterwide=True,
+                standalone=True,
+                stop_flag=self.stop,
+            )
+        finally:
+            if self.failure is not None:
+                raise self.failure
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
@@ -134,7 +140,14 @@ class Shell:
         settings.watching.chunk_size = tuned.page_size
         if self.probe_port is not None:
             self.probes = probes.Probes(self.operator, host=self.probe_host, port=self.probe_port)
-            await self.probes.start()
+            try:
+                await self.probes.start()
+            except OSError as error:
+                self.failure = StartError(
+                    f"cannot serve probes on {self.probe_host}:{self.probe_port}: {error.strerror}; "
+                    "free the port or name another with --probe-port"
+                )
+                raise kopf.PermanentError(str(self.failure)) from error
         self._task = asyncio.create_task(self.operator.run(), name="lstqueue operator")
         self._task.add_done_callback(self._ended)
         self.running.set()

@@ -1,12 +1,14 @@
 """From the cache to the engine's Snapshot: what each job is charged, on which node, and where it stands.
 
-The rule of the ledger: a pod that is bound and not Succeeded or Failed is charged where it is; a member that
-an admission places and that is neither bound nor finished is held on its node, for as long as the phase says
-that the gang is to run there. Nothing else holds room.
+The rule of the ledger: a pod that is bound and not Succeeded or Failed is charged where it is, and one that
+was let go where it is pinned to, since it may be bound there at any moment; a member that an admission places
+and that is neither of them nor finished is held on its node, for as long as the phase says that the gang is
+to run there. Nothing else holds room.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -40,7 +42,7 @@ def build(
         if record.engine_job.assigned or not (record.ledger.final or unknown):
             jobs.append(record.engine_job)
     for uid, pods in cache.orphan_pods():
-        left = [pod for pod in pods.values() if pod.node and not pod.gone]
+        left = [pod for pod in pods.values() if _place(pod)]
         if left and uid not in cache.records:
             jobs.append(_orphan(uid, left))
     return model.Snapshot(
@@ -94,7 +96,7 @@ def _queue(record: caches.Record, admission: ledger.Admission | None) -> str:
     if admission is not None:
         return admission.queue
     for pod in record.pods.values():
-        if pod.node and not pod.gone and pod.charge:
+        if pod.charge and _place(pod):
             return pod.charge.partition("/")[0]
     return record.ledger.spec.queue if record.ledger.spec else ""
 
@@ -147,20 +149,20 @@ def _assigned(record: caches.Record, admission: ledger.Admission | None) -> Iter
     """Yield what the job is charged by (group, pool, node)."""
     groups = [name for name, _ in record.ledger.spec.groups] if record.ledger.spec else []
     pools = {group.name: group.pool for group in admission.groups} if admission is not None else {}
-    bound: dict[tuple[str, str, str], int] = {}
+    bound: Counter[tuple[str, str, str]] = Counter()
+    held: Counter[tuple[str, str, str]] = Counter()
     for pod in record.pods.values():
-        if pod.node and not pod.gone:
-            pool = pod.charge.partition("/")[2] or pools.get(pod.group, "")
-            key = (pod.group, pool, pod.node)
-            bound[key] = bound.get(key, 0) + 1
+        if node := _place(pod):
+            # The admission has the word: the annotation is on a pod its user may edit.
+            pool = pools.get(pod.group) or pod.charge.partition("/")[2]
+            (bound if pod.node else held)[pod.group, pool, node] += 1
     there = set() if record.assumed is not None else _there(record)
-    held: dict[tuple[str, str, str], int] = {}
     for group in admission.groups if admission is not None else ():
         offset = _offset(record, group.name)
         for node, ranks in group.nodes:
             missing = sum((group.name, rank - offset) not in there for rank in ranks)
             if missing:
-                held[group.name, group.pool, node] = missing
+                held[group.name, group.pool, node] += missing
     for key in sorted(bound.keys() | held.keys()):
         name, pool, node = key
         if name in groups:
@@ -168,21 +170,29 @@ def _assigned(record: caches.Record, admission: ledger.Admission | None) -> Iter
                 group=groups.index(name),
                 pool=pool,
                 node=node,
-                bound=bound.get(key, 0),
-                held=held.get(key, 0),
+                bound=bound[key],
+                held=held[key],
             )
 
 
-def _there(record: caches.Record) -> set[tuple[str, int]]:
-    """Return the members of this very run, (group, index), that need no hold: bound, or through.
+def _place(pod: views.PodView) -> str:
+    """Return the node on which a pod takes room, or may at any moment, "" for none."""
+    return "" if pod.gone else pod.node or pod.aim
 
-    One that failed will come back. That one is through is the word of its Job (see `members`): a pod that
-    succeeded is held for until that has counted it.
+
+def _there(record: caches.Record) -> set[tuple[str, int]]:
+    """Return the members of this very run, (group, index), that need no other hold: let go, or through.
+
+    Only what a Job of ours made is one, even if that Job was deleted since. One that failed will come back.
+    That one is through is the word of its Job (see `members`): a pod that succeeded is held for until that
+    has counted it.
     """
-    restarts = record.ledger.status.restarts
+    restarts, attempt = record.ledger.status.restarts, record.ledger.status.attempt
+    makers = record.children.keys()
     there: set[tuple[str, int]] = set()
     for pod in record.pods.values():
-        if pod.restart == restarts and pod.node and not pod.gone:
+        ours = pod.owner in makers or pod.attempt == attempt
+        if ours and pod.restart == restarts and _place(pod):
             there.add((pod.group, pod.index))
     for child in record.children.values():
         if child.restart == restarts:
@@ -236,7 +246,9 @@ def _orphan(uid: str, pods: Iterable[views.PodView]) -> model.Job:
         submit=0,
         state=model.State.ENDING,
         assigned=tuple(
-            model.Assigned(index, pod.charge.partition("/")[2], pod.node, 1, 0)
+            model.Assigned(
+                index, pod.charge.partition("/")[2], _place(pod), int(bool(pod.node)), int(not pod.node)
+            )
             for index, pod in enumerate(left)
         ),
     )

@@ -21,7 +21,7 @@ from lstqueue.kube import port
 class Urgency(enum.IntEnum):
     """Lower goes first: gangs that hold capacity before new admissions before words."""
 
-    RELEASE = 0  # suspending, ungating, ending: capacity is waiting
+    STEP = 0  # the next step of a gang that holds capacity: suspending, ungating, ending
     COMMIT = 1  # admissions and the children they need
     REPORT = 2  # verdicts and reasons
 
@@ -54,7 +54,6 @@ class Writer:
         self._waiting: dict[str, Write] = {}
         self._running: set[str] = set()
         self._wakeup = asyncio.Event()
-        self.finished = 0
 
     def busy(self, uid: str) -> bool:
         """Whether a write for this job is under way; what it shows later may change everything."""
@@ -114,7 +113,6 @@ class Writer:
                 write.done()
             finally:
                 self._running.discard(write.uid)
-                self.finished += 1
                 self._wakeup.set()
 
     def _next(self) -> Write | None:

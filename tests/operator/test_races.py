@@ -57,6 +57,26 @@ async def test_a_report_that_arrives_after_its_job_was_admitted_does_not_free_it
 
 
 @cluster.virtual
+async def test_the_room_of_a_rank_that_succeeds_while_its_gang_is_being_restarted_is_given_once() -> None:
+    async with cluster.run(nodes=2, slack=20) as made:
+        made.queue()
+        made.submit(
+            "gang",
+            group("leader", fail_after="10m"),
+            group("worker", run_for="10m2500ms"),
+            backoffLimit=1,
+            estimatedDuration="10m",
+        )
+        await made.until_phase("gang", "Running")
+        made.submit("rival", group(run_for="1m"), estimatedDuration="1m")
+        await made.until_phase("rival", "Pending")
+        # The worker succeeds after the gang was told to stop, and is counted while it is told to start again.
+        made.faults.delay(3.0, when=about("gang"))
+        await made.until_phase("gang", "Failed", within="2h")
+        await made.until_phase("rival", "Succeeded")
+
+
+@cluster.virtual
 async def test_a_commit_that_is_refused_gives_its_room_to_the_next() -> None:
     async with cluster.run(nodes=1, slack=100, reaction="2h") as made:
         made.queue()

@@ -7,7 +7,7 @@ import dataclasses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lstqueue.engine import decide, model
+from lstqueue.engine import decide, invariants, model
 from lstqueue.topology.model import Node, PodShape, resources
 
 GPU = "nvidia.com/gpu"
@@ -73,7 +73,7 @@ def apply(snapshot: model.Snapshot, plan: model.Plan) -> model.Snapshot:
     for job in snapshot.jobs:
         if (update := updates.get(job.uid)) is not None:
             told = model.Published(update.band, update.code, update.verdict, update.slack)
-            job = dataclasses.replace(job, published=told)
+            job = dataclasses.replace(job, published=told, words=update.message)
         if (admission := admitted.get(job.uid)) is not None:
             parts: list[model.Assigned] = []
             for index, group in enumerate(admission.groups):
@@ -129,3 +129,27 @@ def test_a_settled_world_wakes_up_seldom(snapshot: model.Snapshot) -> None:
     # Per job: seven slack buckets, the end of a back-off, lateness, and for each quantile the steps of an
     # estimate that grows by half each time, from a millisecond to a day.
     assert wakes <= 2 * len(snapshot.jobs) * (9 + 3 * 46)
+
+
+@settings(max_examples=150, deadline=None)
+@given(snapshots(), st.integers(0, 100), st.integers(1, 40))
+def test_words_said_anew_are_said_once_and_change_nothing_else(
+    snapshot: model.Snapshot, minutes: int, nominal: int
+) -> None:
+    snapshot, _ = settle(snapshot, NOW)
+    pools = (model.Pool("all", nominal=((GPU, nominal),)),)
+    queues = tuple(dataclasses.replace(queue, pools=pools) for queue in snapshot.queues)
+    now = NOW + minutes * MINUTE
+    quiet, plain = settle(dataclasses.replace(snapshot, queues=queues), now)
+    everybody = frozenset(job.uid for job in quiet.jobs)
+    asked = dataclasses.replace(quiet, restate=everybody)
+    again = decide.decide(asked, now)
+    assert invariants.of_plan(asked, again, now) == []
+    assert (again.admit, again.forecast, again.wake_at) == (plain.admit, plain.forecast, plain.wake_at)
+    for update in again.updates:
+        told = next(job.published for job in quiet.jobs if job.uid == update.uid)
+        assert (update.band, update.code, update.slack) == (told.band, told.code, told.slack)
+        assert told.verdict is not None
+        assert update.verdict is not None
+        assert update.verdict.level is told.verdict.level
+    assert not changes(decide.decide(apply(asked, again), now))

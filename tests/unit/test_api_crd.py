@@ -1,4 +1,5 @@
 import pathlib
+import re
 
 import pytest
 import yaml
@@ -35,7 +36,7 @@ def test_manifests_are_valid_yaml_that_says_where_it_comes_from():
             "DeadlineJob",
             "dj",
             "Namespaced",
-            ["Queue", "Phase", "Gang", "Deadline", "Slack", "Verdict", "Forecast", "Age"],
+            ["Queue", "Phase", "Gang", "Deadline", "Slack", "Verdict", "Forecast", "Age", "Why", "Ended"],
         ),
         ("GPUQueue", "gq", "Cluster", ["Order", "Pending", "Admitted", "Running", "Age"]),
     ],
@@ -59,8 +60,8 @@ def test_columns_and_selectable_fields_point_into_the_schema(kind):
         if path == ".metadata.creationTimestamp":
             continue
         node = root
-        for step in path.lstrip(".").split("."):
-            node = node["properties"][step]
+        for step in re.sub(r"\[\?.*\]", ".items", path).lstrip(".").split("."):
+            node = node["items"] if step == "items" else node["properties"][step]
         assert node["type"] in ("string", "integer")
 
 

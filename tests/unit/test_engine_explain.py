@@ -87,7 +87,9 @@ def test_what_can_never_be_gets_its_remedy_and_no_blockers_ahead() -> None:
     answer = ask("a", job("a", 1, 9), job("huge", 9, 8, deadline=NOW + 2 * HOUR))
     assert answer.code is model.Code.NO_MATCHING_NODES
     assert answer.blockers == ()
-    assert answer.change == "Ask for less, loosen the constraints, or add nodes."
+    assert answer.change == 'Ask for at most 8 nvidia.com/gpu per pod, or add larger nodes to pool "p".'
+    wide = ask("a", job("a", 3, 8))
+    assert wide.change == "Ask for less, loosen the constraints, or add nodes."
     assert ask("a", job("a", queue="none")).change == "Name a queue that exists."
 
 

@@ -87,8 +87,8 @@ def test_without_deadline_or_estimate_a_job_is_in_the_rest_without_slack() -> No
 
 
 def test_buckets_and_their_edges() -> None:
-    assert [name for name, _ in slack.BUCKETS] == ["late", "<15m", "<1h", "<4h", "<12h", "<1d", "<3d", ">=3d"]
-    assert slack.bucket(-1) == "late"
+    assert [name for name, _ in slack.BUCKETS] == ["<0", "<15m", "<1h", "<4h", "<12h", "<1d", "<3d", ">=3d"]
+    assert slack.bucket(-1) == "<0"
     assert slack.bucket(0) == "<15m"
     assert slack.bucket(15 * MINUTE) == "<1h"
     assert slack.bucket(1000 * HOUR) == ">=3d"
@@ -141,6 +141,8 @@ def test_durations_and_amounts_read_well() -> None:
     assert [words.duration(ms) for ms in (0, 999, 30_000, 90_000, 36 * HOUR, -HOUR, 48 * HOUR)] == [
         "0s", "0s", "30s", "1m30s", "1d12h", "-1h", "2d",
     ]  # fmt: skip
+    up = [words.at_least(ms) for ms in (0, 1, 30_001, HOUR - 1, HOUR + 1, 36 * HOUR + 1, 48 * HOUR)]
+    assert up == ["0s", "1s", "31s", "1h", "1h1m", "1d13h", "2d"]
     assert words.amount("cpu", 1500) == "1.5 cpu"
     assert words.amount("memory", 64 << 30) == "64Gi memory"
     assert words.amount("memory", 1000) == "1000 memory"

@@ -60,7 +60,10 @@ def test_levels_follow_the_forecast_of_what_runs_and_what_is_ahead() -> None:
         assert verdict.start == hours(1, 6)
         assert verdict.finish == hours(2, 12)
         assert verdict.earliest_feasible == hours(12)[0]
-    assert verdict.reason == "Even started now and at its fastest it would end 30m after its deadline."
+    assert verdict.reason == (
+        "Even started now and at its fastest it would end 30m after its deadline;"
+        " ask for at least 11h30m more to be LIKELY."
+    )
 
 
 def test_a_job_that_starts_now_is_judged_by_its_own_run_time() -> None:
@@ -68,7 +71,9 @@ def test_a_job_that_starts_now_is_judged_by_its_own_run_time() -> None:
     assert [admission.uid for admission in plan.admit] == ["a"]
     verdict = told(plan, "a")
     assert verdict.level is model.Level.AT_RISK
-    assert verdict.reason == "With pessimistic run times it ends 1h1m after its deadline."
+    assert verdict.reason == (
+        "With pessimistic run times it ends 1h1m after its deadline; ask for at least 1h1m more to be LIKELY."
+    )
     assert verdict.start == (NOW, NOW)
     assert verdict.finish == (NOW + HOUR + MINUTE, NOW + 6 * HOUR + MINUTE)
 
@@ -76,8 +81,10 @@ def test_a_job_that_starts_now_is_judged_by_its_own_run_time() -> None:
 def test_without_a_deadline_or_an_estimate_the_level_is_unknown_but_the_start_is_forecast() -> None:
     plan = decide.decide(world(running(), job("a"), job("b", estimate=None, deadline=NOW + HOUR)), NOW)
     assert told(plan, "a").level is model.Level.UNKNOWN
+    assert told(plan, "a").reason == "It has no deadline to judge."
     assert told(plan, "a").finish == hours(2, 12)
     assert told(plan, "b").level is model.Level.UNKNOWN
+    assert told(plan, "b").reason == "It has no estimate; set spec.estimatedDuration."
     assert told(plan, "b").start == hours(2, 12)
     assert told(plan, "b").finish is None
 
@@ -120,7 +127,7 @@ def test_time_alone_makes_a_waiting_job_late_and_impossible_and_the_plan_wakes_f
     assert decide.decide(settled, edge - 1).updates == ()
     (update,) = decide.decide(settled, edge).updates
     assert update.band is model.Band.REST
-    assert update.slack == "late"
+    assert update.slack == "<0"
     assert update.verdict is not None
     assert update.verdict.level is model.Level.IMPOSSIBLE
 

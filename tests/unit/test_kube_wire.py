@@ -17,7 +17,7 @@ from lstqueue.kube import port, wire
     ("code", "reason", "expected"),
     [
         (400, "BadRequest", port.InvalidError),
-        (401, "Unauthorized", port.ForbiddenError),
+        (401, "Unauthorized", port.UnavailableError),
         (403, "Forbidden", port.ForbiddenError),
         (404, "NotFound", port.NotFoundError),
         (405, "MethodNotAllowed", port.ApiError),

@@ -273,11 +273,16 @@ def test_a_deadline_is_missed_once_and_until_then_it_wakes(phase):
     assert life.step(due).status is None
 
 
-def test_a_job_that_is_being_deleted_or_cannot_be_read_is_left_alone():
+def test_a_job_that_is_deleted_and_kept_by_a_finalizer_gives_its_places_back():
     leaving = raw.leaving(raw.deadline_job(status={"phase": "Admitted", "observedGeneration": 1}))
     life = Life()
     life.seen = ledger.read(leaving)
-    assert life.step() == lifecycle.IDLE
+    after = life.step().status
+    assert (after.phase, after.suspension, after.admission) == (Phase.SUSPENDING, "Deleted", None)
+
+
+def test_a_job_that_cannot_be_read_is_left_alone():
+    life = Life()
     life.seen = ledger.read(raw.deadline_job(queue="NOT A QUEUE"))
     assert life.seen.problem
     assert life.step() == lifecycle.IDLE

@@ -83,7 +83,7 @@ def stati(draw, *, deadline):
         else ledger.NO_BACK_OFF,
         started=draw(st.just(0) | MOMENTS),
         completed=draw(st.just(0) | MOMENTS),
-        published=model.Published(band, code, verdict, draw(st.sampled_from(["", "<1h", "late"]))),
+        published=model.Published(band, code, verdict, draw(st.sampled_from(["", "<1h", "<0"]))),
         held=draw(st.just("") | WORDS) if code is model.Code.HELD_BACK else "",
         conditions=tuple(draw(st.lists(CONDITIONS, max_size=3, unique_by=lambda item: item.type))),
         runs=tuple(
@@ -162,7 +162,7 @@ def test_texts_and_times_beyond_what_the_schema_takes_are_cut():
     status = ledger.Status(
         phase=Phase.PENDING,
         observed=1,
-        published=model.Published(model.Band.REST, model.Code.HELD_BACK, verdict, "late"),
+        published=model.Published(model.Band.REST, model.Code.HELD_BACK, verdict, "<0"),
         held=LONG,
         gang=statuses.gang_text((group(f"example.com/{'x' * 60}"),) * 8),
     )
