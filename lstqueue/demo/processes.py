@@ -19,7 +19,6 @@ from multiprocessing.context import SpawnProcess
 
 from lstqueue.demo import play
 
-Play = Callable[[play.Plan, Callable[[int, int, float], None]], play.Outcome]
 Told = Callable[[str, int, int, float], None]
 
 
@@ -34,13 +33,12 @@ class _Run:
     news: connection.Connection
 
 
-def play_all(plans: Sequence[play.Plan], told: Told, *, how: Play = play.play) -> list[play.Outcome]:
+def play_all(plans: Sequence[play.Plan], told: Told) -> list[play.Outcome]:
     """Run the plans side by side and return their outcomes in the same order.
 
     Args:
         plans: what to run, each with another order.
         told: called here with an order, finished jobs, busy GPUs and virtual seconds, as jobs finish.
-        how: what runs a plan, a function that can be imported by name.
 
     Raises:
         RunError: one of the runs failed; the others were ended.
@@ -50,7 +48,7 @@ def play_all(plans: Sequence[play.Plan], told: Told, *, how: Play = play.play) -
     runs: list[_Run] = []
     try:
         with _interrupts_held():
-            runs.extend(_start(plan, how) for plan in plans)
+            runs.extend(_start(plan) for plan in plans)
         return _follow(runs, told)
     finally:
         for run in runs:
@@ -60,10 +58,10 @@ def play_all(plans: Sequence[play.Plan], told: Told, *, how: Play = play.play) -
             run.news.close()
 
 
-def _start(plan: play.Plan, how: Play) -> _Run:
+def _start(plan: play.Plan) -> _Run:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(plan, how, theirs), name=plan.order, daemon=True)
+    process = context.Process(target=_child, args=(plan, theirs), name=plan.order, daemon=True)
     process.start()
     # With the last writing end gone, the death of the child ends the pipe.
     theirs.close()
@@ -116,12 +114,12 @@ def _cause(code: int | None) -> str:
     return f"exit code {code}"
 
 
-def _child(plan: play.Plan, how: Play, news: connection.Connection) -> None:
+def _child(plan: play.Plan, news: connection.Connection) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     logging.basicConfig(level=logging.WARNING)
     item: play.Outcome | str
     try:
-        item = how(plan, lambda *progress: _tell(news, progress))
+        item = play.play(plan, lambda *progress: _tell(news, progress))
     except Exception as error:
         item = f"{type(error).__name__}: {error}"
     _tell(news, item)

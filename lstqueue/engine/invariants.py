@@ -70,11 +70,13 @@ def of_plan(snapshot: model.Snapshot, plan: model.Plan) -> tuple[Violation, ...]
         problems = _admission_problems(snapshot, job, queues.get(job.queue), admission, plan.now)
         found += [Violation(Rule.ADMISSION, job.uid, problem) for problem in problems]
     found += _room_violations(snapshot, plan, jobs)
-    found += _delta_violations(plan, jobs)
+    found += _delta_violations(snapshot, plan, jobs)
     return tuple(found)
 
 
-def _delta_violations(plan: model.Plan, jobs: Mapping[str, model.Job]) -> list[Violation]:
+def _delta_violations(
+    snapshot: model.Snapshot, plan: model.Plan, jobs: Mapping[str, model.Job]
+) -> list[Violation]:
     found: list[Violation] = []
     uids = [update.uid for update in plan.updates]
     if len(set(uids)) != len(uids):

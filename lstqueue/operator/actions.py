@@ -153,7 +153,10 @@ class Actions:
                 )
                 try:
                     raw = await self._api.patch(port.PODS, pod.namespace, pod.name, body)
-                except (port.ConflictError, port.NotFoundError) as error:
+                except port.ConflictError as error:
+                    seen = record.pods.get(pod.uid)
+                    if seen is None or seen.deleting:
+                        raise  # the gang is not whole any more
                     failed = error
                     continue
                 self._cache.apply_pod("MODIFIED", raw)

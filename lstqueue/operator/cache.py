@@ -35,7 +35,7 @@ class Record:
     `assumed` is an admission that was decided and not confirmed yet: its room is charged at once. `said` is
     what the newest status write on its way will publish. `shapes` come from intake; None until it is done,
     and it is asked again at `ask_at`. `lost` holds children that the watch said are gone; they may only have
-    lost our label.
+    lost our label. `told_at` (ms) is when its user was last told why it waits; 0 calls for telling it anew.
     `held_back` tells the engine not to admit, and the user why. `retry_at` (ms) delays the next write after
     `failures` in a row did not go through; `doubtful` says that it must be read before that, since what it
     looks like now is not known. `templates` are kept while they may be needed, `evicted` are pods that had
@@ -58,6 +58,7 @@ class Record:
     failures: int = 0
     doubtful: bool = False
     lost: dict[str, views.ChildView] = field(default_factory=dict)
+    told_at: int = 0
     engine_job: model.Job | None = None
 
 
@@ -286,7 +287,7 @@ class Cache:
                 return
         for record in self.records.values():
             if record.ledger.spec is not None and record.ledger.spec.queue == name:
-                record.engine_job = None
+                record.engine_job, record.told_at = None, 0
                 self.touched.add(record.ledger.uid)
         self._stir()
 

@@ -108,7 +108,7 @@ class Loop:
         self._changed |= self.cache.changed
         self.cache.changed = False
         self.snapshot = snapshots.build(
-            self.cache, self._settings, forecast_at=self._forecast_at, changed=self._changed
+            self.cache, self._settings, now=now, forecast_at=self._forecast_at, changed=self._changed
         )
         plan = decide.decide(self.snapshot, now, self._settings.engine)
         if plan.forecast:
@@ -257,6 +257,7 @@ class Loop:
             record = self.cache.records[uid]
             # A more urgent write must not be replaced; the next pass says this again.
             if not self.writer.busy(uid) and self._may_write(record, plan.now, but=writer.Urgency.COMMIT):
+                record.told_at = plan.now
                 self._commits.report(record, update)
 
     def _may_write(self, record: caches.Record, now: int, *, but: writer.Urgency) -> bool:

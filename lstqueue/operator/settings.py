@@ -13,7 +13,8 @@ class Settings:
 
     `quiet` and `at_most` batch the bell: a pass starts after that much silence, or after that much noise.
     `sweep_interval` is how often our own kinds are listed again, because the shell's watches can lose
-    deletions. `retry_first` and `retry_most` bound the wait after a write that failed.
+    deletions. `restate_interval_ms` is how old the figures in a job's reason to wait may get before it is told
+    anew. `retry_first` and `retry_most` bound the wait after a write that failed.
     """
 
     quiet: float = 0.05
@@ -29,6 +30,7 @@ class Settings:
     retry_most: float = 60.0
     intake_retry: float = 60.0
     queue_status_interval: float = 10.0
+    restate_interval_ms: int = model.HOUR
     bind_timeout_ms: int = 2 * model.MINUTE
     gang_ready_timeout_ms: int = 30 * model.MINUTE
     launch_overhead_ms: int = 0

@@ -29,9 +29,9 @@ UNREADABLE = (model.Group("unreadable", 1, topology.PodShape(())),)
 
 
 def build(
-    cache: caches.Cache, settings: all_settings.Settings, *, forecast_at: int, changed: bool
+    cache: caches.Cache, settings: all_settings.Settings, *, now: int, forecast_at: int, changed: bool
 ) -> model.Snapshot:
-    """Return the snapshot of now; jobs that did not change since the last one are reused."""
+    """Return the snapshot of now (ms); jobs that did not change since the last one are reused."""
     jobs = []
     for record in cache.records.values():
         if record.engine_job is None:
@@ -51,6 +51,12 @@ def build(
         jobs=tuple(jobs),
         forecast_at=forecast_at,
         changed=changed,
+        restate=frozenset(
+            uid
+            for uid, record in cache.records.items()
+            if record.ledger.status.phase is Phase.PENDING
+            and record.told_at + settings.restate_interval_ms <= now
+        ),
     )
 
 
@@ -82,6 +88,7 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         avoid=status.back_off.avoid,
         held_back=held_back,
         published=record.said or _published(job),
+        words=(job.spoken.get("pending") or {}).get("message", ""),
     )
 
 

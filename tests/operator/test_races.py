@@ -158,6 +158,21 @@ async def test_a_job_that_is_deleted_while_its_admission_waits_is_never_admitted
 
 
 @cluster.virtual
+async def test_when_a_pod_is_lost_while_gates_are_being_lifted_the_others_stay_gated() -> None:
+    async with cluster.run(nodes=2, slack=20) as made:
+        made.queue()
+
+        def look(call: faults.Call) -> None:
+            if call.verb == "patch" and call.name.startswith("gang-worker-0-0-"):
+                made.delete(call.name, port.PODS)
+
+        made.calls.listeners.append(look)
+        made.submit("gang", group("worker", 4, gpus=4, run_for="10m"), backoffLimit=1)
+        await made.until(lambda: made.status("gang").get("restarts") == 1, "it starts again")
+        await made.until_phase("gang", "Succeeded")
+
+
+@cluster.virtual
 async def test_a_gate_that_somebody_lifts_at_the_same_moment_stays_lifted() -> None:
     async with cluster.run(nodes=1, slack=20) as made:
         made.queue()

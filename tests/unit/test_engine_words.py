@@ -173,7 +173,8 @@ def test_the_time_to_ask_for_is_enough_to_be_likely() -> None:
     verdict = said(decide.decide(world(running(), rushed), NOW), "a").verdict
     assert verdict is not None
     assert verdict.reason == (
-        "With expected run times it ends 59m42s after its deadline; ask for at least 59m43s more to be LIKELY."
+        "With expected run times it ends 59m42s after its deadline;"
+        " ask for at least 59m43s more to be LIKELY."
     )
     extended = dataclasses.replace(rushed, deadline=NOW + HOUR + 17_300 + 59 * MINUTE + 43_000)
     verdict = said(decide.decide(world(running(), extended), NOW), "a").verdict
