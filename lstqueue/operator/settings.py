@@ -13,8 +13,8 @@ class Settings:
 
     `quiet` and `at_most` batch the bell: a pass starts after that much silence, or after that much noise.
     `sweep_interval` is how often our own kinds are listed again, because the shell's watches can lose
-    deletions. `restate_interval_ms` is how old the figures in a job's reason to wait may get before it is told
-    anew. `retry_first` and `retry_most` bound the wait after a write that failed.
+    deletions. `restate_interval_ms` is how old the figures in a job's reason to wait may get before it is
+    told anew. `retry_first` and `retry_most` bound the wait after a write that failed.
     """
 
     quiet: float = 0.05

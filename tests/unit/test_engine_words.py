@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-import pytest
-
-from lstqueue.engine import decide, model, reasons
+from lstqueue.engine import decide, model
 from lstqueue.topology.model import Node, PodShape, resources
 
 GPU = "nvidia.com/gpu"
@@ -105,21 +103,6 @@ def test_an_update_for_another_code_brings_a_reason_that_is_its_sentence() -> No
     assert update.code is model.Code.NO_MATCHING_NODES
     assert update.verdict is not None
     assert update.verdict.reason == update.message
-
-
-def test_sentences_are_made_only_for_those_who_may_need_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = world(running(), *(job(f"u{i}") for i in range(5)))
-    known = settled(first, decide.decide(first, NOW))
-    asked: list[str] = []
-    make = reasons.message
-
-    def counting(kept: object, one: model.Job, code: model.Code | None) -> str:
-        asked.append(one.uid)
-        return make(kept, one, code)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(reasons, "message", counting)
-    assert decide.decide(restating(known, "u3"), NOW).updates == ()
-    assert asked == ["u3"]
 
 
 def test_a_pod_larger_than_any_node_is_told_how_large_it_may_be() -> None:
