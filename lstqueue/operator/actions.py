@@ -7,6 +7,7 @@ not wait for the watch.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 from lstqueue.api import names
@@ -142,6 +143,8 @@ class Actions:
 
         async def run() -> None:
             failed: port.ApiError | None = None
+            # Before the first patch: should its reply be lost, a pod may be on its way all the same.
+            record.ungated_at = self._now()
             for pod, pool, node, rank in step.ungate:
                 body = inline.ungate(
                     pod,
@@ -179,9 +182,10 @@ class Actions:
     def _discard(self, record: caches.Record, step: lifecycle.Step) -> None:
         async def run() -> None:
             for child in step.discard:
-                try:
+                with contextlib.suppress(port.NotFoundError):
                     await self._api.delete(port.JOBS, child.namespace, child.name, uid=child.uid)
-                except port.NotFoundError:
-                    continue
+                # Should a finalizer keep it, its next event brings it back.
+                meta = {"uid": child.uid, "resourceVersion": child.version}
+                self._cache.apply_child("DELETED", {"metadata": meta, "spec": {}})
 
         self._out.submit(Urgency.COMMIT, record.ledger.uid, run)

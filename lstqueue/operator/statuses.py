@@ -105,17 +105,19 @@ def with_conditions(
     found = tuple(item for item in status.conditions if item.type in facts)
     for kind, (true, reason) in facts.items():
         before = conditions.get(status.conditions, kind)
+        truth = conditions.Truth.TRUE if true else conditions.Truth.FALSE
+        same = before is not None and (before.status, before.reason) == (truth, _word(reason))
+        if before is not None and same and reason != why and before.observed_generation == job.generation:
+            continue
+        words = message if reason == why else ""
         condition = conditions.Condition(
             type=kind,
-            status=conditions.Truth.TRUE if true else conditions.Truth.FALSE,
+            status=truth,
             reason=_word(reason),
-            message=message if reason == why else "",
+            message=before.message if before is not None and same and reason != why else words,
             last_transition_time=now,
             observed_generation=job.generation,
         )
-        same = before is not None and (before.status, before.reason) == (condition.status, condition.reason)
-        if before is not None and same and reason != why:
-            condition = condition.model_copy(update={"message": before.message})
         found = conditions.put(found, condition)
     return replace(status, conditions=found)
 

@@ -53,7 +53,9 @@ class Writer:
         self._heap: list[Write] = []
         self._waiting: dict[str, Write] = {}
         self._running: set[str] = set()
-        self._wakeup = asyncio.Event()
+        # One permit per submitted write, so that each wakes one worker and not all of them.
+        self._permits = asyncio.Semaphore(0)
+        self._owed = 0
 
     def busy(self, uid: str) -> bool:
         """Whether a write for this job is under way; what it shows later may change everything."""
@@ -87,7 +89,7 @@ class Writer:
         write = Write(urgency, next(self._numbers), uid, run, done, failed, dropped)
         self._waiting[uid] = write
         heapq.heappush(self._heap, write)
-        self._wakeup.set()
+        self._permits.release()
 
     async def work(self) -> None:
         """Run writes until cancelled."""
@@ -97,10 +99,11 @@ class Writer:
 
     async def _worker(self) -> None:
         while True:
+            await self._permits.acquire()
             write = self._next()
             if write is None:
-                self._wakeup.clear()
-                await self._wakeup.wait()
+                # Replaced meanwhile, or its job has a write under way: that one's end calls again.
+                self._owed += 1
                 continue
             self._running.add(write.uid)
             try:
@@ -113,7 +116,9 @@ class Writer:
                 write.done()
             finally:
                 self._running.discard(write.uid)
-                self._wakeup.set()
+                for _ in range(self._owed):
+                    self._permits.release()
+                self._owed = 0
 
     def _next(self) -> Write | None:
         """Return the most urgent write whose job has none under way."""

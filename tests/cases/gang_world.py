@@ -119,6 +119,7 @@ class World:
             self.api.delete_job(child.name, child.uid)
         if step.ungate:
             self.check_whole()
+            self.ungated_at = self.api.now
         for pod, pool, node, rank in step.ungate:
             charge = f"research/{pool}"
             body = inline.ungate(pod, node=node, rank=rank, attempt=job.status.attempt, charge=charge)
@@ -202,9 +203,10 @@ class World:
             named[node] = named.get(node, 0) + 1
         charged = dict.fromkeys(named, 0)
         for part in job.assigned:
-            assert status.admission is not None or not part.held
             charged[part.node] = charged.get(part.node, 0) + part.bound + part.held
         if status.admission is None:
+            aimed = [pod for pod in self.record.pods.values() if pod.aim and not (pod.node or pod.gone)]
+            assert sum(part.held for part in job.assigned) == len(aimed)
             return
         assert all(count <= named.get(node, 0) for node, count in charged.items()), (charged, named)
         if charged != named:

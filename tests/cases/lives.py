@@ -100,9 +100,9 @@ class Life:
 
     def let_go(self, rank: int, *, bound: bool = True, ready: bool = False, **more: Any) -> Object:
         """Return a rank's pod after it was let go."""
-        node = self.node(rank) if bound else ""
-        given = {"phase": "Running" if ready else "Pending", **more}
-        return raw.ungated(self.gated(rank), attempt=self.status.attempt, node=node, ready=ready, **given)
+        aim = self.node(rank)
+        given = {"phase": "Running" if ready else "Pending", "node": aim if bound else "", **more}
+        return raw.ungated(self.gated(rank), attempt=self.status.attempt, aim=aim, ready=ready, **given)
 
     def replace_pod(self, rank: int, *pods: Object) -> None:
         """Put these in place of a rank's pod."""

@@ -114,22 +114,33 @@ def ungated(
     raw: Object,
     *,
     attempt: int = 1,
+    aim: str = "",
     node: str = "",
     phase: str = "Pending",
     ready: bool = False,
     **status: Any,
 ) -> Object:
-    """Return a pod after our gate was lifted, bound if a node is given."""
+    """Return a pod after our gate was lifted: pinned to `aim` and bound to `node`, if they are given."""
     made = touched(raw)
     made["spec"]["schedulingGates"] = []
     made["metadata"]["labels"][names.LABEL_ATTEMPT] = str(attempt)
     made["metadata"]["annotations"][names.ANNOTATION_CHARGE] = "research/a100"
+    if aim:
+        made["spec"]["affinity"] = pinned(aim)
     if node:
         made["spec"]["nodeName"] = node
     made["status"] = {"phase": phase, **status}
     if ready:
         made["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
     return made
+
+
+def pinned(node: str) -> Object:
+    """Return an affinity that leaves a pod one node."""
+    pin = {"key": "metadata.name", "operator": "In", "values": [node]}
+    terms = [{"matchFields": [pin]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {"nodeAffinity": required}
 
 
 def leaving(raw: Object) -> Object:

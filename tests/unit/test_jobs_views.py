@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from cases import raw
 from lstqueue.api import names, quantities, times
-from lstqueue.jobs import views
+from lstqueue.embedded import patches
+from lstqueue.jobs import inline, views
 
 JOB = raw.child(raw.deadline_job(groups={"leader": 1, "worker": 3}), "worker", restart=2)
 
@@ -31,6 +32,21 @@ def test_a_pod_that_was_let_go_says_for_which_admission_and_at_whose_charge():
         False,
         False,
     )
+
+
+def test_a_pod_is_aimed_at_a_node_from_the_moment_it_is_let_go():
+    gated = raw.pod(JOB)
+    zone = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+    gated["spec"]["affinity"] = raw.pinned("mine")
+    terms = gated["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    terms["nodeSelectorTerms"].append(zone)
+    assert views.pod(gated).aim == ""
+    patch = inline.ungate(views.pod(gated), node="gpu-1", rank=0, attempt=1, charge="research/a100")
+    assert views.pod(patches.merge(gated, patch)).aim == "gpu-1"
+    assert views.pod(raw.ungated(raw.pod(JOB))).aim == ""
+    foreign = raw.foreign_pod()
+    foreign["spec"]["affinity"] = raw.pinned("gpu-1")
+    assert views.pod(foreign).aim == ""
 
 
 def test_a_gated_pod_was_not_let_go_whatever_its_template_says():

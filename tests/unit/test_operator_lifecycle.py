@@ -67,13 +67,15 @@ class Life(stateful.RuleBasedStateMachine):
         if name := self._any(self.world.api.jobs, pick):
             self.world.api.sync(name)
 
-    @stateful.rule(
-        pick=PICKS,
-        how=st.sampled_from(["bind", "start", "ready", "succeed", "fail", "refuse", "evict", "leave"]),
-    )
-    def run_pod(self, pick, how):
+    @stateful.rule(pick=PICKS, how=st.sampled_from(["bind", "start", "ready"]))
+    def a_pod_gets_on(self, pick, how):
         if uid := self._any(self.world.api.pods, pick):
             self.world.api.run_pod(uid, how)
+
+    @stateful.rule(pick=PICKS, how=st.sampled_from(["succeed", "fail", "refuse", "evict", "leave"]))
+    def a_bound_pod_ends(self, pick, how):
+        if pod := self._any(self.world.api.holding(), pick):
+            self.world.api.run_pod(pod["metadata"]["uid"], how)
 
     @stateful.rule(pick=PICKS, how=st.sampled_from(["delete", "remove"]))
     def delete_pod_by_hand(self, pick, how):

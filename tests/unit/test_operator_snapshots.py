@@ -93,6 +93,30 @@ def test_pods_that_leave_are_charged_where_they_are_until_they_are_gone():
     assert (job.state, job.queue) == (model.State.ENDING, "research")
 
 
+def test_a_pod_that_was_let_go_may_be_bound_at_any_moment_and_is_charged_whatever_became_of_its_start():
+    life = Life().suspending(ledger.FAILED_START, admission=None)
+    life.pods = [life.let_go(0, bound=False), life.gated(1)]
+    job = seen(life)
+    assert charged(job) == {"gpu-0": (0, 1)}
+    assert (job.state, job.queue) == (model.State.ENDING, "research")
+    (orphan,) = build(known(pods=life.pods)).jobs
+    assert charged(orphan) == {"gpu-0": (0, 1)}
+
+
+def test_pods_of_a_job_that_was_deleted_hold_their_own_places_and_no_others():
+    life = Life().running()
+    life.children.clear()
+    assert charged(seen(life)) == {"gpu-0": (1, 0), "gpu-1": (1, 0)}
+
+
+def test_a_pod_that_only_wears_our_labels_takes_no_members_hold():
+    life = Life().admitted()
+    life.make()
+    life.pods = [raw.ungated(life.gated(0), attempt=7, node="gpu-0")]
+    life.pods[0]["metadata"]["ownerReferences"] = []
+    assert charged(seen(life)) == {"gpu-0": (1, 1), "gpu-1": (0, 1)}
+
+
 @pytest.mark.parametrize("phase", [Phase.PENDING, Phase.SUCCEEDED, Phase.FAILED, Phase.REJECTED])
 def test_outside_its_phases_an_admission_holds_nothing(phase):
     life = Life().admitted(phase=phase)

@@ -116,6 +116,19 @@ def test_a_node_that_became_unfit_costs_nothing_before_a_pod_was_let_go():
     assert life.step().ungate
 
 
+@pytest.mark.parametrize("left", ["a pod of a Job deleted since", "a write whose fate is not known"])
+def test_nothing_is_rolled_back_while_a_pod_may_have_been_let_go(left):
+    life = Life().started()
+    life.unfit = {"gpu-1"}
+    if left == "a write whose fate is not known":
+        life.pods = [life.gated(0), life.gated(1)]
+        life.ungated_at = life.status.admission.at
+        assert life.step().ungate
+    else:
+        del life.children["worker", 0]
+        assert life.outcome().suspension == ledger.GANG_FAILED
+
+
 @pytest.mark.parametrize("broken", ["shape", "rank"])
 def test_an_admission_that_is_not_of_this_very_gang_is_rolled_back(broken):
     life = Life().admitted()
