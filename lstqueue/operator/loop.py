@@ -13,6 +13,7 @@ import heapq
 import logging
 import time
 from collections.abc import Callable
+from typing import Any
 
 from lstqueue.engine import decide, model
 from lstqueue.kube import port
@@ -26,6 +27,7 @@ from lstqueue.operator import (
     members,
     metrics,
     outbox,
+    reasons,
     snapshots,
     writer,
 )
@@ -94,6 +96,15 @@ class Loop:
     def overdue(self, at: float) -> float:
         """Return by how many seconds of the loop's clock a pass is late."""
         return max(0.0, at - self._due_at) if self._due_at is not None else 0.0
+
+    def why(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """Explain where a DeadlineJob stood in the last pass, None when that pass did not know it."""
+        if self.snapshot is None or self.plan is None:
+            return None
+        for job in self.snapshot.jobs:
+            if (job.namespace, job.name) == (namespace, name) and job.uid in self.cache.records:
+                return reasons.tell(self.snapshot, self.plan, job.uid)
+        return None
 
     async def next_pass(self, *, after: int) -> None:
         """Wait until more than `after` passes were made."""

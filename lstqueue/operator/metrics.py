@@ -71,6 +71,15 @@ class Metrics:
             ["verb", "kind"],
             registry=self.registry,
         )
+        self.request_errors = prometheus.Gauge(
+            "lstqueue_api_request_errors",
+            "Requests refused or unanswered (status 0)",
+            ["verb", "kind", "status"],
+            registry=self.registry,
+        )
+        self.throttled = prometheus.Gauge(
+            "lstqueue_throttled_seconds", "Time that writes have waited for the limit", registry=self.registry
+        )
 
     def passed(self, plan: model.Plan, seconds: float, backlog: int) -> None:
         """Note a pass."""
@@ -102,7 +111,10 @@ class Metrics:
             self.finished.labels(*where, new.value, _deadline(after)).inc()
 
     def count_requests(self, api: limits.LimitedApi) -> None:
-        """Copy the request counters of the API adapter."""
+        """Copy the counters of the API adapter."""
+        self.throttled.set(api.throttled)
+        for (verb, kind, status), count in api.errors.items():
+            self.request_errors.labels(verb, kind, str(status)).set(count)
         for (verb, kind), count in api.requests.items():
             self.requests.labels(verb, kind).set(count)
 

@@ -1,7 +1,8 @@
-"""/livez, /readyz and /metrics on one small HTTP server.
+"""/livez, /readyz, /metrics and /why/NAMESPACE/NAME on one small HTTP server.
 
 Alive means that the loop turns: no pass is overdue. Ready means that every list has been read once. Neither
-asks the API server: an outage there must not restart the operator.
+asks the API server: an outage there must not restart the operator. It asks for no credentials: who may reach
+the port may read what is in the statuses anyway.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Probes:
         site.router.add_get("/livez", self._livez)
         site.router.add_get("/readyz", self._readyz)
         site.router.add_get("/metrics", self._metrics)
+        site.router.add_get("/why/{namespace}/{name}", self._why)
         self._runner = web.AppRunner(site, access_log=None)
         await self._runner.setup()
         listener = web.TCPSite(self._runner, self._host, self._wanted)
@@ -57,6 +59,13 @@ class Probes:
             {source.resource.plural for source in self._operator.reflectors if not source.synced.is_set()}
         )
         return web.Response(status=503, text=f"still reading: {', '.join(waiting) or 'our own kinds'}\n")
+
+    async def _why(self, request: web.Request) -> web.Response:
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        told = self._operator.loop.why(namespace, name)
+        if told is None:
+            return web.Response(status=404, text=f"no DeadlineJob {namespace}/{name} waits or runs\n")
+        return web.json_response(told)
 
     async def _metrics(self, request: web.Request) -> web.Response:
         self._operator.metrics.count_requests(self._operator.api)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
@@ -91,6 +92,24 @@ async def test_gangs_run_under_kopf_and_the_probes_tell_how_it_goes() -> None:
         none = f'lstqueue_finished_total{{deadline="none",{ended}}}'
         assert (await here.figure(met), await here.figure(none)) == (1, 1)
         assert await here.figure('lstqueue_jobs{state="running"}') == 0
+
+
+@cluster.virtual
+async def test_why_tells_with_numbers_who_is_in_the_way() -> None:
+    async with stage() as here:
+        made = here.cluster
+        made.queue()
+        made.submit("gang", group("worker", 2, run_for="10m"), deadlineIn="1h", estimatedDuration="10m")
+        await made.until_phase("gang", "Running")
+        made.submit("waits", group("worker", 2, run_for="10m"))
+        await made.until_phase("waits", "Pending")
+        await made.rest("1s")
+        status, text = await here.get("/why/default/waits")
+        told = json.loads(text)
+        assert (status, told["code"]) == (200, "NoRoom")
+        assert told["needed"]["nvidia.com/gpu"] == "16"
+        assert [blocker["name"] for blocker in told["blockers"]] == ["gang"]
+        assert (await here.get("/why/default/nobody"))[0] == 404
 
 
 @cluster.virtual
