@@ -23,9 +23,11 @@ OURS = names.LABEL_JOB
 FOREIGN = f"!{names.LABEL_JOB}"
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 
-
 _HEARD_BY = 120_000
 """Ms after which a new object must have come through the shell, reconnects and their back-off included."""
+
+_DEAF = 2
+"""Sweeps in a row that find unheard objects: the first after an outage may be ahead of the watches."""
 
 
 class DeafError(Exception):
@@ -71,6 +73,7 @@ class Operator:
         self._fed = fed
         self._now = now
         self._swept = asyncio.Event()
+        self._unheard_sweeps = 0
         self._queue_status = queue_status.Reporter(self.api, self.cache, self.loop, self.settings, now=now)
 
     async def run(self) -> None:
@@ -109,18 +112,25 @@ class Operator:
             await asyncio.sleep(self.settings.sweep_interval)
 
     async def _sweep(self) -> None:
-        """List our own kinds and take in what the shell's watches missed."""
+        """List our own kinds and take in what the shell's watches missed.
+
+        Raises:
+            DeafError: they miss everything, it seems.
+        """
+        unheard = False
         for resource, known, apply in (
             (port.GPU_QUEUES, self.cache.queue_versions(), self.cache.apply_queue),
             (port.DEADLINE_JOBS, self.cache.ledger_versions(), self.cache.apply_ledger),
         ):
             found = await sweep.sweep(self.api, resource, known, page_size=self.settings.page_size)
-            if self._swept.is_set() and any(self._unheard(known, item) for item in found.changed):
-                raise DeafError(f"the watch of {resource.plural} tells nothing; start again")
+            unheard |= self._swept.is_set() and any(self._unheard(known, item) for item in found.changed)
             for item in found.changed:
                 apply("MODIFIED", item)
             for uid in found.vanished:
                 apply("DELETED", self.cache.remains(uid, found.resource_version))
+        self._unheard_sweeps = self._unheard_sweeps + 1 if unheard else 0
+        if self._unheard_sweeps >= _DEAF:
+            raise DeafError("the watches of our own kinds tell nothing of what is there; start again")
 
     def _unheard(self, known: Mapping[str, str], item: port.Object) -> bool:
         """Whether the shell should have told of an object long ago and never did."""

@@ -33,5 +33,4 @@ class Settings:
     restate_interval_ms: int = model.HOUR
     bind_timeout_ms: int = 2 * model.MINUTE
     gang_ready_timeout_ms: int = 30 * model.MINUTE
-    launch_overhead_ms: int = 0
     engine: model.Config = field(default_factory=model.Config)

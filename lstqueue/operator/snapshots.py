@@ -79,7 +79,6 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         deadline=spec.deadline if spec else None,
         estimate=_estimate(record, cache, settings),
         importance=spec.importance if spec else 0,
-        overhead=settings.launch_overhead_ms,
         state=state,
         since=_since(status, admission, state),
         assigned=assigned,
