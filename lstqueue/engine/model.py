@@ -28,15 +28,17 @@ class State(enum.Enum):
 
     WAITING = "waiting"  # may be admitted
     HELD_BACK = "held-back"  # waits, but may not be admitted: `Job.held_back` says why
+    CLAIMING = "claiming"  # owns the capacity of `Job.claim` and waits until its victims have left it
     ADMITTED = "admitted"  # owns its capacity, not all members run yet
     RUNNING = "running"  # every member runs or has succeeded
     ENDING = "ending"  # finished or suspended; its pods still leave
 
 
 class Band(enum.IntEnum):
-    """Coarse class of a job in the order, the lower first. Band 1 (shed) comes with overload shedding."""
+    """Coarse class of a job in the order, the lower first."""
 
     DEADLINE = 0
+    SHED = 1  # given up for now so that the others of an overload hold
     REST = 2  # late, or without a deadline
 
 
@@ -65,6 +67,16 @@ class Code(enum.Enum):
     HEAD_OF_LINE = "HeadOfLine"  # its fifo queue waits for the job at its head
     BACKING_OFF = "BackingOff"
     HELD_BACK = "HeldBack"
+    QUEUE_HELD = "QueueHeld"  # its queue admits nobody for now
+    OBSERVING = "Observing"  # its queue only watches: forecasts, but no admissions
+
+
+class Preemption(enum.Enum):
+    """Whom a job at its last moment may have suspended within its own queue."""
+
+    NEVER = "Never"
+    NO_HARM = "NoHarm"  # those of a lower band, and those whose deadline holds all the same
+    TIER = "Tier"  # beside these, any job of a lower tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +104,23 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A GPUQueue as the engine sees it."""
+    """A GPUQueue as the engine sees it.
+
+    `min_run` (ms) and `cap` (suspensions for others in 24 h) protect its jobs from preemption. `held`: nobody
+    is admitted; `drained`: moreover, everybody is suspended; `observed`: forecasts only.
+    """
 
     name: str
     order: Order = Order.LST
     pools: tuple[Pool, ...] = ()
     max_importance: int | None = None
+    preemption: Preemption = Preemption.NO_HARM
+    min_run: int = 15 * MINUTE
+    cap: int = 4
+    shedding: bool = True
+    held: bool = False
+    drained: bool = False
+    observed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +177,52 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupPlacement:
+    """Where the pods of one group go: one pool, and (node, count) pairs in rank order."""
+
+    pool: str
+    nodes: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A job to be suspended for another, in that one attempt (`Job.attempt`) and no later one."""
+
+    uid: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Capacity that a job owns while its victims leave: its whole placement, parallel to its groups.
+
+    It is charged, per node and in its queue's usage, only beyond what its own victims still hold there.
+    `expires` is in ms since the epoch. Victims are suspended only once the claim is `committed`: written.
+    """
+
+    groups: tuple[GroupPlacement, ...]
+    victims: tuple[Victim, ...]
+    expires: int
+    committed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One queued unit: a gang, what it promised to whom, and where it stands.
 
-    `overhead` is the launch cost o in ms. `since` is when the gang ran in full (RUNNING) or was admitted
-    (ADMITTED); 0 otherwise. `not_before` ends a back-off; `avoid` names nodes that failed it.
-    `words` is what `status.pending.message` says; it counts only for jobs in `Snapshot.restate`.
+    `overhead` is the launch cost o of its next start in ms (launch, or restore once it ran), `restore` what
+    a start after a suspension costs. `since` is when the gang ran in full (RUNNING) or was admitted
+    (ADMITTED); 0 otherwise. `not_before` ends a back-off; `avoid` names nodes that failed it;
+    `failed_starts` counts those in a row. `words` is what `status.pending.message` says; it counts only for
+    jobs in `Snapshot.restate`.
+
+    For preemption: `attempt` numbers its admissions. `min_run` is its own, None for its queue's. `saved` is
+    the run time (ms) whose result outlives a suspension: estimates count from the first start, so what is
+    left is estimate - saved. While it runs it saves every `checkpoint` ms (0: never), and `saves_on_suspend`
+    says that it also does within its `grace` (ms, the longest termination grace of its pods). `suspensions`
+    are the times at which it was suspended for others in the last 24 h; `wasted` counts those in a row that
+    saved nothing. `displaced_by` are the jobs (uids) it was suspended for and of which it may not make
+    victims yet. `value` weighs it in an overload. `keeps_band`: being late does not take its rank.
     """
 
     uid: str
@@ -180,6 +243,21 @@ class Job:
     held_back: str = ""
     published: Published = Published()
     words: str = ""
+    attempt: int = 0
+    claim: Claim | None = None
+    failed_starts: int = 0
+    preemptible: bool = True
+    min_run: int | None = None
+    value: int = 1
+    saved: int = 0
+    checkpoint: int = 0
+    saves_on_suspend: bool = False
+    restore: int = 0
+    grace: int = 30_000
+    suspensions: tuple[int, ...] = ()
+    wasted: int = 0
+    displaced_by: tuple[str, ...] = ()
+    keeps_band: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,20 +319,47 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupPlacement:
-    """Where the pods of one group go: one pool, and (node, count) pairs in rank order."""
-
-    pool: str
-    nodes: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Admission:
     """A whole gang admitted by a pass; `groups` runs parallel to the job's groups."""
 
     uid: str
     queue: str
     groups: tuple[GroupPlacement, ...]
+
+
+class Why(enum.Enum):
+    """Why a job is suspended."""
+
+    PREEMPTED = "Preempted"
+    QUEUE_DRAINED = "QueueDrained"
+
+
+@dataclass(frozen=True, slots=True)
+class Claiming:
+    """A job that may take its place once its victims have left; they are suspended when this is written."""
+
+    uid: str
+    queue: str
+    claim: Claim
+
+
+@dataclass(frozen=True, slots=True)
+class Suspend:
+    """A job to suspend in this very attempt, for the job `for_uid` ("" for nobody)."""
+
+    uid: str
+    attempt: int
+    why: Why
+    for_uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A claim to give up, in words `why`; `avoid` are nodes that did not come free in time."""
+
+    uid: str
+    why: str
+    avoid: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +386,9 @@ class Plan:
 
     now: int
     admit: tuple[Admission, ...] = ()
+    claim: tuple[Claiming, ...] = ()
+    suspend: tuple[Suspend, ...] = ()
+    drop: tuple[Drop, ...] = ()
     updates: tuple[Update, ...] = ()
     wake_at: int | None = None
     forecast: bool = False

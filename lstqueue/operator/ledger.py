@@ -74,8 +74,21 @@ NOTHING_SAID = model.Published()
 
 
 @dataclass(frozen=True, slots=True)
+class JobRef:
+    """The existing object that a DeadlineJob speaks for, in its own namespace."""
+
+    api_version: str
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Spec:
-    """What the user asked for; durations and times in ms."""
+    """What the user asked for; durations and times in ms.
+
+    With a `ref`, `groups` and `shape` are those of the object it names: empty until that was seen. `queue` is
+    "" for the namespace's default. `checkpoint` is the interval between two, 0 for none.
+    """
 
     queue: str
     groups: tuple[tuple[str, int], ...]
@@ -85,13 +98,29 @@ class Spec:
     importance: int = 0
     leader_decides: bool = False
     backoff_limit: int = 3
+    ref: JobRef | None = None
+    value: int = 1
+    preemptible: bool = True
+    min_run: int | None = None
+    max_run: int | None = None
+    checkpoint: int = 0
+    saves_on_suspend: bool = False
+    restart_overhead: int = 0
+    active: bool = True
+    on_missed: str = "Demote"
+    on_infeasible: str = "Queue"
+    ttl: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
     """What the operator wrote last. `published` is the part the engine compares with.
 
-    `held` is the code of a reason outside the engine (a refused pod, an unreadable spec).
+    `held` is the code of a reason outside the engine (a refused pod, an unreadable spec). `suspended_for` is
+    the UID of the job that a suspension makes room for, `displaced_by` of those it was made for since its
+    last run of full length. `saved` is the run time (ms) that suspensions did not lose, `wasted` how many in
+    a row saved nothing. `best_effort`: its deadline was found impossible and given up. `unit` is the UID of
+    the object that `Spec.ref` names.
     """
 
     phase: Phase = Phase.PENDING
@@ -110,6 +139,13 @@ class Status:
     conditions: tuple[conditions.Condition, ...] = ()
     runs: tuple[Mapping[str, Any], ...] = ()
     gang: str = ""
+    claim: model.Claim | None = None
+    suspended_for: str = ""
+    displaced_by: tuple[str, ...] = ()
+    saved: int = 0
+    wasted: int = 0
+    best_effort: bool = False
+    unit: str = ""
 
 
 SPOKEN = ("late", "pending", "deadline", "latestStartTime", "estimate")
