@@ -10,73 +10,21 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
-import pathlib
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator
-from typing import Any
 
+import crowd
 import pytest
 
 from lstqueue.kube import client, port
 from lstqueue.operator import app, command, shell
 from lstqueue.operator import settings as all_settings
 
-NODES = 250
 SUBMITTED = 8_000
 ADMITTED = 3_000
 FLOOR_PER_SECOND = 60
 BLOCKED_S = 60
 WITHIN_S = 240
-HERE = pathlib.Path(__file__).resolve().parent
-
-
-@contextlib.asynccontextmanager
-async def cluster(nodes: int) -> AsyncIterator[str]:
-    script = str(HERE / "cluster_process.py")
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, script, str(nodes), stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        url = (await process.stdout.readline()).decode().strip()
-        assert url.startswith("http://"), "the cluster process did not start"
-        yield url
-    finally:
-        last_words, _ = await process.communicate(b"")
-        print(last_words.decode().strip())
-
-
-def gang(number: int, *, replicas: int = 1, seconds: int = 1, importance: int = 0) -> dict[str, Any]:
-    container = {"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": 8}}}
-    template = {
-        "metadata": {"annotations": {"sim/run-for": f"{seconds}s"}},
-        "spec": {"containers": [container]},
-    }
-    return {
-        "apiVersion": "lstqueue.dev/v1alpha1",
-        "kind": "DeadlineJob",
-        "metadata": {"name": f"job-{number:05}", "namespace": "default"},
-        "spec": {
-            "queue": "bench",
-            "deadlineIn": f"{2 + number % 48}h",
-            "estimatedDuration": f"{seconds}s",
-            "importance": importance,
-            "groups": [{"name": "worker", "replicas": replicas, "template": template}],
-        },
-    }
-
-
-async def submit(api: port.KubeApi, count: int) -> None:
-    numbers = iter(range(count))
-
-    async def one_after_the_other() -> None:
-        for number in numbers:
-            await api.create(port.DEADLINE_JOBS, "default", gang(number))
-
-    await asyncio.gather(*(one_after_the_other() for _ in range(16)))
 
 
 def admitted(operator: app.Operator) -> float:
@@ -112,21 +60,16 @@ def per_job(requests: collections.Counter[tuple[str, str]], jobs: int) -> str:
 
 @pytest.mark.benchmark
 async def test_admissions_per_second_with_five_thousand_pending() -> None:
-    async with cluster(NODES) as url:
+    async with crowd.cluster(crowd.NODES) as url:
         api = await client.connect(url=url)
-        pool = {"name": "all", "resources": [{"name": "nvidia.com/gpu", "nominal": NODES * 8}]}
-        queue = {
-            "apiVersion": "lstqueue.dev/v1alpha1",
-            "kind": "GPUQueue",
-            "metadata": {"name": "bench"},
-            "spec": {"pools": [pool]},
-        }
-        await api.create(port.GPU_QUEUES, None, queue)
+        await api.create(port.GPU_QUEUES, None, crowd.queue())
         await api.create(
-            port.DEADLINE_JOBS, "default", gang(99_999, replicas=NODES, seconds=BLOCKED_S, importance=10)
+            port.DEADLINE_JOBS,
+            "default",
+            crowd.gang(99_999, replicas=crowd.NODES, seconds=BLOCKED_S, importance=10),
         )
         began = time.perf_counter()
-        await submit(api, SUBMITTED)
+        await crowd.submit(api, SUBMITTED)
         print(f"\nsubmitted {SUBMITTED} in {time.perf_counter() - began:.1f} s")
         async with running(url) as operator, asyncio.timeout(WITHIN_S):
             began = time.perf_counter()

@@ -1,0 +1,74 @@
+"""Thousands of jobs on an embedded cluster in a process of its own, for benchmarks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import pathlib
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+from lstqueue.kube import port
+
+NODES = 250
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+@contextlib.asynccontextmanager
+async def cluster(nodes: int) -> AsyncIterator[str]:
+    script = str(HERE / "cluster_process.py")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, script, str(nodes), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        url = (await process.stdout.readline()).decode().strip()
+        assert url.startswith("http://"), "the cluster process did not start"
+        yield url
+    finally:
+        last_words, _ = await process.communicate(b"")
+        print(last_words.decode().strip())
+
+
+def gang(number: int, *, replicas: int = 1, seconds: int = 1, importance: int = 0) -> dict[str, Any]:
+    container = {"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": 8}}}
+    template = {
+        "metadata": {"annotations": {"sim/run-for": f"{seconds}s"}},
+        "spec": {"containers": [container]},
+    }
+    return {
+        "apiVersion": "lstqueue.dev/v1alpha1",
+        "kind": "DeadlineJob",
+        "metadata": {"name": f"job-{number:05}", "namespace": "default"},
+        "spec": {
+            "queue": "bench",
+            "deadlineIn": f"{2 + number % 48}h",
+            "estimatedDuration": f"{seconds}s",
+            "importance": importance,
+            "groups": [{"name": "worker", "replicas": replicas, "template": template}],
+        },
+    }
+
+
+async def submit(api: port.KubeApi, count: int) -> None:
+    numbers = iter(range(count))
+
+    async def one_after_the_other() -> None:
+        for number in numbers:
+            await api.create(port.DEADLINE_JOBS, "default", gang(number))
+
+    await asyncio.gather(*(one_after_the_other() for _ in range(16)))
+
+
+def queue(nodes: int = NODES) -> dict[str, Any]:
+    """Return a queue that has all GPUs of so many nodes."""
+    pool = {"name": "all", "resources": [{"name": "nvidia.com/gpu", "nominal": nodes * 8}]}
+    return {
+        "apiVersion": "lstqueue.dev/v1alpha1",
+        "kind": "GPUQueue",
+        "metadata": {"name": "bench"},
+        "spec": {"pools": [pool]},
+    }
