@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lstqueue.embedded import failures, pod_defaults, rules
+from lstqueue.embedded import admission_jobpolicy, failures, pod_defaults, rules
 from lstqueue.embedded.failures import Violation
 from lstqueue.kube import port
 
@@ -33,6 +33,9 @@ def _default(new: port.Object, _old: port.Object | None) -> None:
     ):
         if spec.get(key) is None:
             spec[key] = value
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            pattern.setdefault("status", "True")
     template = spec.get("template")
     if isinstance(template, dict) and isinstance(template.get("spec"), dict):
         pod_defaults.default(template["spec"])
@@ -59,16 +62,25 @@ def _check(new: port.Object, old: port.Object | None) -> list[Violation]:
     spec = new.get("spec")
     if not isinstance(spec, dict):
         return [failures.required("spec")]
-    found = _check_counts(spec)
-    found += _check_indexed(new["metadata"]["name"], spec)
+    found = check_spec(spec) + _check_name(new["metadata"]["name"], spec)
     found += _check_selector(new)
+    if old is not None and not found:
+        found += _check_change(new, old)
+    return found
+
+
+def check_spec(spec: dict[str, Any]) -> list[Violation]:
+    """Problems of a defaulted spec by itself, as a Job or a CronJob's template has it."""
+    found = _check_counts(spec)
+    found += _check_indexed(spec)
     template = spec["template"] if isinstance(spec.get("template"), dict) else {}
     found += pod_defaults.check(template.get("spec"), "spec.template.spec")
     if not found and template["spec"]["restartPolicy"] == "Always":
-        allowed = ("OnFailure", "Never")
-        found.append(failures.unsupported("spec.template.spec.restartPolicy", "Always", allowed))
-    if old is not None and not found:
-        found += _check_change(new, old)
+        found.append(
+            failures.required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
+        )
+    if not found:
+        found += admission_jobpolicy.check(spec)
     return found
 
 
@@ -78,6 +90,8 @@ def _check_counts(spec: dict[str, Any]) -> list[Violation]:
         "parallelism",
         "completions",
         "backoffLimit",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
         "activeDeadlineSeconds",
         "ttlSecondsAfterFinished",
     ):
@@ -89,7 +103,7 @@ def _check_counts(spec: dict[str, Any]) -> list[Violation]:
     return found
 
 
-def _check_indexed(name: str, spec: dict[str, Any]) -> list[Violation]:
+def _check_indexed(spec: dict[str, Any]) -> list[Violation]:
     mode = spec["completionMode"]
     if mode not in _MODES:
         return [failures.unsupported("spec.completionMode", mode, _MODES)]
@@ -98,16 +112,21 @@ def _check_indexed(name: str, spec: dict[str, Any]) -> list[Violation]:
     completions = spec.get("completions")
     if completions is None:
         return [failures.required("spec.completions", "when completion mode is Indexed")]
-    found = []
     if isinstance(spec["parallelism"], int) and spec["parallelism"] > _MAX_INDEXED_PARALLELISM:
         detail = f"must be less than or equal to {_MAX_INDEXED_PARALLELISM} when completion mode is Indexed"
-        found.append(failures.bad("spec.parallelism", spec["parallelism"], detail))
-    if isinstance(completions, int) and completions > 0:
-        longest = f"{name}-{completions - 1}"
-        if len(longest) > _LABEL_LENGTH or "." in longest:
-            detail = f"will not able to create pod with invalid DNS label: {longest}"
-            found.append(failures.bad("metadata.name", longest, detail))
-    return found
+        return [failures.bad("spec.parallelism", spec["parallelism"], detail)]
+    return []
+
+
+def _check_name(name: str, spec: dict[str, Any]) -> list[Violation]:
+    completions = spec.get("completions")
+    if spec["completionMode"] != "Indexed" or not isinstance(completions, int) or completions <= 0:
+        return []
+    longest = f"{name}-{completions - 1}"
+    if len(longest) <= _LABEL_LENGTH and "." not in longest:
+        return []
+    detail = f"will not able to create pod with invalid DNS label: {longest}"
+    return [failures.bad("metadata.name", longest, detail)]
 
 
 def _check_selector(new: port.Object) -> list[Violation]:
@@ -134,30 +153,41 @@ def _check_change(new: port.Object, old: port.Object) -> list[Violation]:
         )
         if spec.get(key) != was.get(key)
     ]
-    elastic = spec["completionMode"] == "Indexed" and spec.get("completions") == spec["parallelism"]
-    if spec.get("completions") != was.get("completions") and not elastic:
-        found.append(failures.bad("spec.completions", spec.get("completions"), "field is immutable"))
+    if spec.get("completions") != was.get("completions"):
+        found += _check_completions(spec)
     template = spec["template"]
-    if _not_started(old):
+    at_rest = _at_rest(old)
+    if at_rest:
         template = _masked(template, was["template"])
     if template != was["template"]:
-        found.append(failures.bad("spec.template", "...", "field is immutable"))
+        path = "spec.template.spec" if at_rest else "spec.template"
+        found.append(failures.bad(path, "...", "field is immutable"))
     return found
 
 
-def _not_started(old: port.Object) -> bool:
-    """Whether the scheduling part of the template may change: suspended, and nothing of it runs."""
+def _check_completions(spec: dict[str, Any]) -> list[Violation]:
+    if spec["completionMode"] != "Indexed":
+        return [failures.bad("spec.completions", spec.get("completions"), "field is immutable")]
+    if spec.get("completions") == spec["parallelism"]:
+        return []
+    detail = "can only be modified in tandem with spec.parallelism"
+    return [failures.bad("spec.completions", spec.get("completions"), detail)]
+
+
+def _at_rest(old: port.Object) -> bool:
+    """Whether parts of the template may change: suspended, and nothing of it runs."""
     status = old.get("status") or {}
-    if not old["spec"]["suspend"]:
+    if not old["spec"]["suspend"] or status.get("active"):
         return False
-    if "startTime" not in status:
-        return True
     conditions = {item["type"]: item["status"] for item in status.get("conditions") or ()}
-    return conditions.get("Suspended") == "True" and not status.get("active")
+    return "startTime" not in status or conditions.get("Suspended") == "True"
 
 
 def _masked(template: dict[str, Any], was: dict[str, Any]) -> dict[str, Any]:
+    """The template with the old values of what may change: where pods go, their resources and metadata."""
     spec = dict(template["spec"])
+    for key in ("containers", "initContainers"):
+        _mask_resources(spec, was["spec"], key)
     for key in _SUSPENDED_TEMPLATE_SPEC:
         if key != "affinity":
             _copy(spec, was["spec"], key)
@@ -171,6 +201,17 @@ def _masked(template: dict[str, Any], was: dict[str, Any]) -> dict[str, Any]:
     for key in ("labels", "annotations"):
         _copy(meta, was.get("metadata") or {}, key)
     return {**template, "spec": spec, "metadata": meta}
+
+
+def _mask_resources(spec: dict[str, Any], was: dict[str, Any], key: str) -> None:
+    containers, before = spec.get(key) or [], was.get(key) or []
+    if [item["name"] for item in containers] != [item["name"] for item in before]:
+        return
+    masked = [dict(item) for item in containers]
+    for item, old in zip(masked, before, strict=True):
+        _copy(item, old, "resources")
+    if masked:
+        spec[key] = masked
 
 
 def _copy(target: dict[str, Any], source: dict[str, Any], key: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lstqueue.embedded import failures, metadata, pod_defaults, rules
+from lstqueue.embedded import failures, limits, metadata, pod_defaults, rules
 from lstqueue.embedded.failures import Violation
 from lstqueue.kube import port
 
@@ -27,8 +27,10 @@ def _admit(new: port.Object, reader: rules.Reader) -> None:
     spec = new.get("spec")
     if not isinstance(spec, dict):
         return
+    limits.fill_in(new, reader)
     _resolve_priority(new["metadata"]["name"], spec, reader)
     _tolerate_node_trouble(spec)
+    limits.add_overhead(new, reader)
     spec.setdefault("serviceAccountName", "default")
     status: port.Object = {"phase": "Pending", "qosClass": _qos_class(spec)}
     if spec.get("schedulingGates"):

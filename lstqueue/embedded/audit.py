@@ -6,7 +6,9 @@ raised, so that a run can be judged as a whole. The invariants:
 - no node over-committed by a write of lstqueue: allocatable covers all bound pods that have not ended,
   whoever owns them, and what admissions reserve for members that are neither bound nor done;
 - so capacity is free only when pods are gone: an admission that overlaps with pods still there shows here;
-- quota: the same sums per queue and pool stay within nominal;
+- freed capacity belongs to whom it was freed for: claims reserve what their victims leave;
+- quota: the same sums per queue and pool stay within nominal, pods on dead nodes left out;
+- nobody is suspended for a job without a written claim that names that very attempt;
 - whole gang or nothing: gates are lifted only when every expected pod exists, and only part of a gang is
   bound at most while it starts within its timeouts or while it ends;
 - pods are bound where the admission of their attempt says, and no rank twice;
@@ -20,10 +22,12 @@ is what the operator and the controllers are given beyond the timeouts of the AP
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lstqueue.embedded import audit_accounts, audit_facts, audit_rules, eventlog
+from lstqueue.api import names
+from lstqueue.embedded import audit_accounts, audit_claims, audit_facts, audit_rules, eventlog
 from lstqueue.embedded.controllers import pods, work
 from lstqueue.embedded.store import Store
 from lstqueue.kube import port
@@ -75,11 +79,13 @@ class Audit:
         self._reaction = round(reaction_s * 1000)
         self._accounts = audit_accounts.Accounts()
         self._gangs: dict[str, audit_facts.Gang] = {}
+        self._claims = audit_claims.Claims(self._accounts, self._gangs)
         self._queues: dict[str, audit_facts.Queue] = {}
         self._pods: dict[str, audit_facts.Pod] = {}
         self._late: work.WorkQueue[str] = work.WorkQueue(self._look_at_gang, errors)
         self._orphans: work.WorkQueue[str] = work.WorkQueue(self._look_at_orphan, errors)
         self._down: set[str] = set()
+        self._up_since: dict[str, int] = {}
         self._started = False
         self.checks = 0
         self.violations: list[Violation] = []
@@ -144,16 +150,25 @@ class Audit:
     # Nodes and queues
 
     def _node(self, name: str, raw: port.Object | None) -> None:
+        was_down = name in self._down
         if raw is not None and pods.is_ready(raw):
             self._down.discard(name)
         else:
             self._down.add(name)
         account = self._accounts.node(name)
+        if was_down and name not in self._down:
+            self._up_since[name] = self._store.now_ms()
+        if was_down != (name in self._down):
+            for pod in self._pods.values():
+                if pod.node == name and pod.holds:
+                    self._charge(pod)
         limit = None if raw is None else pods.allocatable(raw)
         account.set_limit(limit, self._store.now_ms())
 
-    def _is_up(self, node: str) -> bool:
-        return node not in self._down and node in self._accounts.nodes
+    def _is_up(self, node: str, *, since: int | None = None) -> bool:
+        """Whether a node is up, or has been since a point in time (ms)."""
+        up = node not in self._down and node in self._accounts.nodes
+        return up and (since is None or self._up_since.get(node, 0) <= since)
 
     def _queue(self, name: str, raw: port.Object | None) -> None:
         queue = audit_facts.queue(raw) if raw is not None else None
@@ -183,6 +198,7 @@ class Audit:
         else:
             before_node, before_gated, held_before = pod.node, pod.gated, pod.holds
             pod.learn(raw)
+            self._rename(pod, raw)
         gang = self._gangs.get(pod.gang)
         if pod.node and not before_node:
             pod.charge = self._charge_of(pod, gang)
@@ -192,14 +208,18 @@ class Audit:
             if before_gated and not pod.gated:
                 self._ungated(gang, pod, raw)
             if pod.node and not before_node:
-                self._judge(Invariant.PLACE, pod.key, audit_rules.bound(gang, pod, self._is_up))
+                # A node that comes back when its gang is being let go elsewhere brings its old pods back too.
+                known_up = functools.partial(self._is_up, since=gang.begun_at - audit_accounts.STALE_MS)
+                self._judge(Invariant.PLACE, pod.key, audit_rules.bound(gang, pod, known_up))
             self._settle(gang, pod)
         return bool(pod.gang)
 
     def _ungated(self, gang: audit_facts.Gang, pod: audit_facts.Pod, raw: port.Object) -> None:
         problems = audit_rules.ungated(gang, pod, audit_facts.stamped_rank(raw))
         self._judge(Invariant.WHOLE_GANG, gang.key, problems)
-        gang.released.add((pod.attempt, pod.restart))
+        if (pod.attempt, pod.restart) not in gang.released:
+            gang.released.add((pod.attempt, pod.restart))
+            gang.begun_at = self._store.now_ms()
         gang.ungated_at = self._store.now_ms()
 
     def _adopt(self, pod: audit_facts.Pod) -> None:
@@ -209,6 +229,24 @@ class Audit:
             gang.pods.setdefault(pod.rank, {})[pod.uid] = pod
         elif pod.gang:
             self._orphans.add(pod.uid, delay=self._reaction / 1000)
+
+    def _rename(self, pod: audit_facts.Pod, raw: port.Object) -> None:
+        """Follow a pod of a user's own Job to the DeadlineJob and the rank it is labelled with now."""
+        gang, label = self._gangs.get(pod.gang), audit_facts.gang_of(raw)
+        if label == pod.gang and (gang is None or not gang.referenced):
+            return
+        if gang is not None:
+            gang.pods[pod.rank].pop(pod.uid, None)
+            gang.staying.discard(pod.uid)
+        self._orphans.discard(pod.uid)
+        pod.gang = label
+        self._adopt(pod)
+        gang = self._gangs.get(label)
+        stamped = audit_facts.stamped_rank(raw)
+        if gang is not None and gang.referenced and stamped.isdigit():
+            gang.pods[pod.rank].pop(pod.uid, None)
+            pod.rank = int(stamped)
+            gang.pods.setdefault(pod.rank, {})[pod.uid] = pod
 
     def _drop_pod(self, pod: audit_facts.Pod) -> None:
         del self._pods[pod.uid]
@@ -220,6 +258,7 @@ class Audit:
             gang.pods[pod.rank].pop(pod.uid, None)
             pod.deleting, pod.node = True, ""
             self._settle(gang, pod)
+            self._claims.changed(gang.uid)
 
     def _charge_of(self, pod: audit_facts.Pod, gang: audit_facts.Gang | None) -> tuple[str, str] | None:
         if gang is None or pod.attempt not in gang.admissions:
@@ -233,8 +272,15 @@ class Audit:
         account.use(pod.requests, times)
         if not pod.gang and times > 0:
             account.disturbed_at = self._store.now_ms()
-        if pod.charge is not None:
-            self._accounts.quota(*pod.charge).use(pod.requests, times)
+        self._charge(pod)
+        self._claims.changed(pod.gang)
+
+    def _charge(self, pod: audit_facts.Pod) -> None:
+        """Charge a pod to its quota while it uses a node that is up: quota is for what can run."""
+        due = pod.holds and pod.uid in self._pods and self._is_up(pod.node)
+        if pod.charge is not None and due is not pod.charged:
+            pod.charged = due
+            self._accounts.quota(*pod.charge).use(pod.requests, 1 if due else -1)
 
     # Gangs
 
@@ -258,15 +304,30 @@ class Audit:
         if gang.now.phase == "Admitted" and before.phase != "Admitted":
             gang.admitted_at = self._store.now_ms()
             gang.ungated_at = None
+        if gang.now.claim is not None:
+            gang.claimed, gang.queue = gang.now.claim, self._queue_of(raw)
+        elif before.claim is not None:
+            gang.unclaimed_at = self._store.now_ms()
+        owner, since = self._gangs.get(gang.now.made_for), self._store.now_ms() - audit_accounts.STALE_MS
+        self._judge(Invariant.PHASE, gang.key, audit_rules.justified(gang, before, owner, since))
         self._judge(Invariant.PHASE, gang.key, audit_rules.moved(gang, before))
         self._judge(Invariant.PHASE, gang.key, audit_rules.placed(gang, audit_facts.ranks_listed(raw)))
         self._judge(Invariant.WHOLE_GANG, gang.key, audit_rules.left_behind(gang, before, self._is_up))
         for rank in range(gang.size):
             self._settle_rank(gang, rank)
+        self._claims.settle(gang)
         self._watch(gang)
+
+    def _queue_of(self, raw: port.Object) -> str:
+        """Return the queue a job names, or its namespace does."""
+        named = raw["spec"].get("queue")
+        space = None if named else self._store.find(port.NAMESPACES, None, raw["metadata"]["namespace"])
+        labels = (space["metadata"].get("labels") or {}) if space is not None else {}
+        return str(named or labels.get(names.LABEL_DEFAULT_QUEUE, ""))
 
     def _drop_gang(self, gang: audit_facts.Gang) -> None:
         gang.now = audit_facts.Standing()
+        self._claims.settle(gang)
         for rank in range(gang.size):
             self._settle_rank(gang, rank)
         del self._gangs[gang.uid]
@@ -285,6 +346,8 @@ class Audit:
 
     def _settle_rank(self, gang: audit_facts.Gang, rank: int) -> None:
         """Reserve or release the capacity of a rank, as the admission and its pods are now."""
+        if gang.referenced:
+            return
         covered = gang.covers(rank)
         (gang.covered.add if covered else gang.covered.discard)(rank)
         wanted: tuple[str, str, str] | None = None
@@ -298,6 +361,7 @@ class Audit:
         if wanted is not None:
             gang.held[rank] = wanted
             self._reserve(wanted, gang.members[rank][1], 1)
+        self._claims.changed(gang.uid)
 
     def _reserve(self, place: tuple[str, str, str], requests: pods.Amounts, times: int) -> None:
         node, pool, queue = place
@@ -332,6 +396,10 @@ class Audit:
 
     def _look_at_orphan(self, uid: str) -> None:
         pod = self._pods[uid]
+        job = self._store.find(port.JOBS, pod.namespace, pod.job) if pod.job else None
+        if job is not None and pods.controller_of(job, "DeadlineJob") is None:
+            # A user's own Job may go on without its DeadlineJob.
+            return
         problems = [f"pod {pod.name} is still there without its DeadlineJob {pod.gang}"]
         known = pod.gang in self._gangs or pod.deleting
         self._judge(Invariant.ORPHAN, pod.key, () if known else problems)

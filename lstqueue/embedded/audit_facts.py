@@ -6,11 +6,13 @@ reads objects cannot hide from the audit.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from lstqueue.api import durations, names, quantities
+from lstqueue.embedded import pod_types
 from lstqueue.embedded.controllers import jobpods, pods
 from lstqueue.kube import port
 
@@ -28,7 +30,10 @@ Place = tuple[str, str]
 
 @dataclass(slots=True)
 class Pod:
-    """A pod; `gang` is empty for those that are not ours, `rank` -1 where it cannot be told."""
+    """A pod; `gang` is empty for those that are not ours, `rank` -1 where it cannot be told.
+
+    `job` names the Job that controls it.
+    """
 
     uid: str
     namespace: str
@@ -38,6 +43,7 @@ class Pod:
     group: str
     index: int
     restart: int
+    job: str = ""
     rank: int = -1
     attempt: int = -1
     node: str = ""
@@ -45,6 +51,7 @@ class Pod:
     deleting: bool = False
     phase: str = "Pending"
     charge: tuple[str, str] | None = None
+    charged: bool = False
 
     @property
     def key(self) -> str:
@@ -84,10 +91,16 @@ def pod(raw: port.Object) -> Pod:
         gang=labels.get(names.LABEL_JOB, ""),
         group=labels.get(names.LABEL_GROUP, ""),
         index=-1 if index is None else index,
+        job=(pods.controller_of(raw, "Job") or {}).get("name", ""),
         restart=_number(labels.get(names.LABEL_RESTART)),
     )
     found.learn(raw)
     return found
+
+
+def gang_of(raw: port.Object) -> str:
+    """Return the UID of the DeadlineJob that a pod is labelled with, "" for none."""
+    return str((raw["metadata"].get("labels") or {}).get(names.LABEL_JOB, ""))
 
 
 def stamped_rank(raw: port.Object) -> str:
@@ -96,8 +109,26 @@ def stamped_rank(raw: port.Object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """Room that a job owns while others leave it: its whole placement, and who is to leave.
+
+    `places` are (group, node, pool, count), `victims` (uid, attempt).
+    """
+
+    places: tuple[tuple[str, str, str, int], ...]
+    victims: frozenset[tuple[str, int]]
+
+    def matches(self, placement: Mapping[int, Place]) -> bool:
+        """Whether an admission places as many members on each node and in each pool."""
+        claimed: Counter[Place] = Counter()
+        for _, node, pool, count in self.places:
+            claimed[node, pool] += count
+        return claimed == Counter(placement.values())
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
-    """What a DeadlineJob's status says of its admission."""
+    """What a DeadlineJob's status says of its admission or claim; `made_for` is whom it is suspended for."""
 
     phase: str = ""
     reason: str = ""
@@ -105,6 +136,8 @@ class Standing:
     restarts: int = 0
     queue: str = ""
     placement: Mapping[int, Place] | None = None
+    claim: Claim | None = None
+    made_for: str = ""
 
     @property
     def owns(self) -> bool:
@@ -117,14 +150,27 @@ class Standing:
 def standing(raw: port.Object) -> Standing:
     """Read the status of a DeadlineJob."""
     status = raw.get("status") or {}
-    admission = status.get("admission")
+    admission, suspension = status.get("admission"), status.get("suspension") or {}
     return Standing(
         phase=status.get("phase") or "",
-        reason=(status.get("suspension") or {}).get("reason") or "",
+        reason=suspension.get("reason") or "",
         attempt=status.get("attempt") or 0,
         restarts=status.get("restarts") or 0,
         queue="" if admission is None else admission.get("queue") or "",
         placement=None if admission is None else _placement(admission),
+        claim=_claim(status["claim"]) if status.get("claim") else None,
+        made_for=suspension.get("for") or "",
+    )
+
+
+def _claim(raw: Mapping[str, Any]) -> Claim:
+    return Claim(
+        places=tuple(
+            (group["name"], item["node"], group.get("pool", ""), int(item["count"]))
+            for group in raw.get("groups") or ()
+            for item in group.get("nodes") or ()
+        ),
+        victims=frozenset((victim["uid"], victim["attempt"]) for victim in raw.get("victims") or ()),
     )
 
 
@@ -135,13 +181,18 @@ class Gang:
     `admissions` holds (queue, placement) of each attempt, `done` the (restart, rank) pairs that have
     succeeded, `released` the (attempt, restart) pairs of which a pod was ungated, `held` the (node, pool,
     queue) where the capacity of a rank is reserved now, `covered` the ranks that are bound or have succeeded,
-    `staying` the pods that use capacity and are not asked to leave. Times are in ms.
+    `staying` the pods that use capacity and are not asked to leave. `claimed` is its latest claim, which
+    ended at `unclaimed_at` if it did; `queue` is the one whose quota it claims. At `begun_at`
+    the first pod of its present attempt and restart was let go. Times are in ms. One that is
+    `referenced` speaks for a user's own Job: it has no members of its own, its pods have the ranks they are
+    stamped with, and nothing is reserved for those that are not there.
     """
 
     uid: str
     key: str
     members: tuple[tuple[str, pods.Amounts], ...]
     offsets: Mapping[str, int]
+    referenced: bool = False
     now: Standing = Standing()
     admissions: dict[int, tuple[str, Mapping[int, Place]]] = field(default_factory=dict)
     pods: dict[int, dict[str, Pod]] = field(default_factory=dict)
@@ -152,8 +203,12 @@ class Gang:
     staying: set[str] = field(default_factory=set)
     admitted_at: int = 0
     ungated_at: int | None = None
+    begun_at: int = 0
     since: dict[str, int] = field(default_factory=dict)
     reported: set[str] = field(default_factory=set)
+    queue: str = ""
+    claimed: Claim | None = None
+    unclaimed_at: int = 0
 
     @property
     def size(self) -> int:
@@ -191,13 +246,16 @@ def gang(raw: port.Object) -> Gang:
     offsets: dict[str, int] = {}
     for group in spec.get("groups") or ():
         offsets[group["name"]] = len(members)
-        requests = pods.requests((group.get("template") or {}).get("spec") or {})
+        pod = (group.get("template") or {}).get("spec") or {}
+        # Nothing judges templates before the pods of one are created, and of one without sense none is.
+        requests = {} if pod_types.problem(pod) else pods.requests(pod)
         members += [(group["name"], requests)] * group.get("replicas", 1)
     return Gang(
         uid=meta["uid"],
         key=f"{meta['namespace']}/{meta['name']}",
         members=tuple(members),
         offsets=offsets,
+        referenced="jobRef" in spec,
     )
 
 

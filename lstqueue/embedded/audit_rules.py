@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from lstqueue.embedded import audit_facts
 
 EDGES = {
-    "": {"Pending", "Admitted", "Rejected"},
-    "Pending": {"Admitted", "Rejected", "Failed"},
+    "": {"Pending", "Claiming", "Admitted", "Rejected", "Failed"},
+    "Pending": {"Claiming", "Admitted", "Rejected", "Failed"},
+    "Claiming": {"Pending", "Admitted", "Failed"},
     "Admitted": {"Running", "Suspending", "Succeeded", "Failed", "Pending"},
     "Running": {"Suspending", "Succeeded", "Failed"},
     "Suspending": {"Pending", "Admitted", "Succeeded", "Failed"},
@@ -17,6 +18,8 @@ EDGES = {
     "Rejected": set[str](),
 }
 """Allowed moves of a DeadlineJob's phase."""
+ADOPTION = {"": {"Running", "Succeeded", "Failed"}, "Pending": {"Running", "Succeeded"}}
+"""Beside these: a user's own Job may run, or be over, before its DeadlineJob has said anything."""
 
 STARTING = "starting"
 UNBOUND = "unbound"
@@ -30,9 +33,12 @@ IsUp = Callable[[str], bool]
 def moved(gang: audit_facts.Gang, before: audit_facts.Standing) -> Iterator[str]:
     """Yield what is wrong with a change of the status by itself."""
     now = gang.now
-    if now.phase != before.phase and now.phase not in EDGES.get(before.phase, set()):
+    allowed = EDGES.get(before.phase, set()) | (
+        ADOPTION.get(before.phase, set()) if gang.referenced else set()
+    )
+    if now.phase != before.phase and now.phase not in allowed:
         yield f"phase went from {before.phase or 'none'} to {now.phase or 'none'}"
-    admitted = now.phase == "Admitted" and before.phase in ("", "Pending")
+    admitted = now.phase in ("Admitted", "Running") and before.phase in ("", "Pending", "Claiming")
     expected = before.attempt + 1 if admitted else before.attempt
     if now.attempt != expected:
         yield f"attempt went from {before.attempt} to {now.attempt}, not to {expected}"
@@ -40,8 +46,28 @@ def moved(gang: audit_facts.Gang, before: audit_facts.Standing) -> Iterator[str]
         yield f"restarts went back from {before.restarts} to {now.restarts}"
     if now.phase in audit_facts.OWNING and now.placement is None:
         yield f"phase is {now.phase} without an admission"
+    if (now.phase == "Claiming") != (now.claim is not None):
+        yield f"phase is {now.phase} {'with' if now.claim else 'without'} a claim"
+    elsewhere = before.claim and now.placement is not None and not before.claim.matches(now.placement)
+    if elsewhere and now.phase == "Admitted":
+        yield "it was admitted elsewhere than on its claim"
     if before.owns and now.owns and before.placement != now.placement:
         yield f"the admission of attempt {now.attempt} was changed while it held capacity"
+
+
+def justified(
+    gang: audit_facts.Gang, before: audit_facts.Standing, owner: audit_facts.Gang | None, since: int
+) -> Iterator[str]:
+    """Yield what is wrong with a suspension for `owner`: its claim must have stood at `since`, in ms."""
+    now = gang.now
+    if now.phase != "Suspending" or before.phase == "Suspending" or not now.made_for:
+        return
+    if owner is None or owner.claimed is None:
+        yield f"was suspended for {now.made_for}, which never claimed anything"
+    elif (gang.uid, before.attempt) not in owner.claimed.victims:
+        yield f"attempt {before.attempt} was suspended for {owner.key}, whose claim does not name it"
+    elif owner.now.claim is None and owner.unclaimed_at < since:
+        yield f"was suspended for {owner.key}, which claims nothing any more"
 
 
 def placed(gang: audit_facts.Gang, ranks: list[int]) -> Iterator[str]:
@@ -52,7 +78,7 @@ def placed(gang: audit_facts.Gang, ranks: list[int]) -> Iterator[str]:
     if len(ranks) != len(set(ranks)):
         twice = min(rank for rank in ranks if ranks.count(rank) > 1)
         yield f"rank {twice} is placed {ranks.count(twice)} times"
-    if placement.keys() != set(range(gang.size)):
+    if not gang.referenced and placement.keys() != set(range(gang.size)):
         yield f"{len(placement)} of {gang.size} ranks are placed"
 
 
@@ -72,7 +98,8 @@ def left_behind(gang: audit_facts.Gang, before: audit_facts.Standing, is_up: IsU
 def ungated(gang: audit_facts.Gang, pod: audit_facts.Pod, stamped: str) -> Iterator[str]:
     """Yield what is wrong with a pod being ungated now."""
     now = gang.now
-    if now.phase != "Admitted" or (pod.attempt, pod.restart) != (now.attempt, now.restarts):
+    phases = ("Admitted", "Running") if gang.referenced else ("Admitted",)
+    if now.phase not in phases or (pod.attempt, pod.restart) != (now.attempt, now.restarts):
         yield (
             f"pod {pod.name} was ungated for attempt {pod.attempt}, restart {pod.restart} while phase is "
             f"{now.phase or 'none'}, attempt {now.attempt}, restart {now.restarts}"

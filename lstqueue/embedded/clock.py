@@ -5,7 +5,8 @@ shares one virtual time, so days pass in seconds and every timeout keeps its mea
 sockets, threads and processes are real, and none of them may be overtaken by a jump. A jump is therefore
 made only when no callback is ready, no socket is readable, no byte is on its way between two sockets of this
 process, and no thread is being waited for. While a child process runs, time passes at the real pace: the
-child may be a client that waits for something to happen in here.
+child may be a client that waits for something to happen in here. A loop with a `speed` never jumps: somebody
+follows it, and sees time pass that much faster than outside.
 
 It is no scheduler of other processes: a peer that this loop did not start may find that days have passed
 between its request and the answer.
@@ -59,15 +60,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     Args:
         horizon: virtual seconds after which the loop raises `StuckError` naming what waits; None is never.
+        speed: virtual seconds per real second that the loop waits; None jumps from timer to timer.
 
     Attributes:
         jumps: how often the clock moved.
         expired: how often bytes on a socket were given up on as a stalled reader's.
     """
 
-    def __init__(self, *, horizon: float | None = None) -> None:
+    def __init__(self, *, horizon: float | None = None, speed: float | None = None) -> None:
         self._virtual_now = 0.0
         self._horizon = horizon
+        self._speed = speed
         self._holds = 0
         self._children = 0
         self.jumps = 0
@@ -86,8 +89,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @property
     def paced(self) -> bool:
-        """Whether time passes at the real pace, for a child process or `real_pace`."""
-        return self._children > 0
+        """Whether time passes steadily: for a child process, `real_pace`, or at a given speed."""
+        return self._children > 0 or self._speed is not None
+
+    @property
+    def speed(self) -> float | None:
+        """Virtual seconds per real second; None jumps from timer to timer."""
+        return self._speed
 
     @property
     def horizon(self) -> float | None:
@@ -232,7 +240,7 @@ class _VirtualSelector(selectors.DefaultSelector):
         if self._loop.held:
             return super().select(None)
         if self._loop.paced:
-            return self._select_at_real_pace(timeout)
+            return self._select_at_pace(timeout)
         events = self._settle()
         if events:
             return events
@@ -241,13 +249,18 @@ class _VirtualSelector(selectors.DefaultSelector):
         self._loop.jump()
         return []
 
-    def _select_at_real_pace(self, timeout: float | None) -> _Events:
+    def _select_at_pace(self, timeout: float | None) -> _Events:
+        speed = self._loop.speed
+        pace = speed or 1.0
         started = time.monotonic()
-        events = super().select(timeout)
+        events = super().select(timeout if timeout is None else timeout / pace)
         if events:
-            self._loop.advance(time.monotonic() - started)
-        else:
+            self._loop.advance((time.monotonic() - started) * pace)
+        elif speed is None:
             self._loop.jump()
+        elif timeout is not None:
+            # asyncio never asks for more than a day; the next timer may lie beyond it.
+            self._loop.advance(timeout)
         return events
 
     def _settle(self) -> _Events:
@@ -300,13 +313,18 @@ class VirtualClock:
         return self.epoch_ms + int((self._loop.time() + _RESOLUTION) * 1000)
 
 
-def run(main: Coroutine[Any, Any, _T], *, horizon: float | None = None) -> _T:
+def run(main: Coroutine[Any, Any, _T], *, horizon: float | None = None, speed: float | None = None) -> _T:
     """Run a coroutine to its end in a new virtual loop, as `asyncio.run` does in real time.
+
+    Args:
+        main: the coroutine.
+        horizon: virtual seconds at which to give up.
+        speed: virtual seconds per real second; None jumps from timer to timer.
 
     Raises:
         StuckError: it did not end within `horizon` virtual seconds, or cannot end.
     """
-    with asyncio.Runner(loop_factory=lambda: VirtualLoop(horizon=horizon)) as runner:
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(horizon=horizon, speed=speed)) as runner:
         return runner.run(main)
 
 

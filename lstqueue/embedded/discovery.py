@@ -1,10 +1,10 @@
-"""What the server says about itself: groups, resources, version, and as much OpenAPI as clients need."""
+"""What the server says about itself: groups, resources, version, and where to find its schemas."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from lstqueue.embedded import kinds
+from lstqueue.embedded import kinds, openapi, reviews
 from lstqueue.kube import port
 
 VERSION = {
@@ -24,6 +24,7 @@ _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "updat
 _READ_VERBS = ["get", "list", "watch"]
 _SUBRESOURCE_VERBS = {"status": ["get", "patch", "update"], "binding": ["create"], "finalize": ["update"]}
 _BODY_KINDS = {"binding": "Binding"}
+_RESOURCES = (*(kind.resource for kind in kinds.KINDS.values()), *reviews.RESOURCES)
 
 
 def answer(path: str) -> port.Object | None:
@@ -32,8 +33,8 @@ def answer(path: str) -> port.Object | None:
     if fixed is not None:
         return fixed()
     parts = path.strip("/").split("/")
-    if parts[:2] == ["openapi", "v3"]:
-        return _openapi_v3("/".join(parts[2:]))
+    if path.startswith(openapi.PREFIX):
+        return openapi.version_3(path.removeprefix(openapi.PREFIX).rstrip("/"), _INFO)
     if parts[0] == "apis" and len(parts) == 2:
         return _group(parts[1])
     if parts[0] == "apis" and len(parts) == 3:
@@ -48,7 +49,7 @@ def _versions() -> port.Object:
 
 
 def _groups() -> port.Object:
-    names = sorted({kind.resource.group for kind in kinds.KINDS.values() if kind.resource.group})
+    names = sorted({resource.group for resource in _RESOURCES if resource.group})
     groups = []
     for name in names:
         described = _group(name)
@@ -58,7 +59,7 @@ def _groups() -> port.Object:
 
 
 def _group(name: str) -> port.Object | None:
-    versions = sorted({kind.resource.version for kind in kinds.KINDS.values() if kind.resource.group == name})
+    versions = sorted({resource.version for resource in _RESOURCES if resource.group == name})
     if not name or not versions:
         return None
     entries = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
@@ -77,12 +78,14 @@ def _resources(group: str, version: str) -> port.Object | None:
         for kind in kinds.KINDS.values()
         if kind.resource.group == group and kind.resource.version == version
     ]
-    if not chosen:
-        return None
     rows: list[port.Object] = []
     for kind in chosen:
         rows.append(_row(kind))
         rows.extend(_subresource_row(kind, name) for name in kind.all_subresources)
+    asked = [item for item in reviews.RESOURCES if (item.group, item.version) == (group, version)]
+    rows.extend(_review_row(resource) for resource in asked)
+    if not rows:
+        return None
     group_version = f"{group}/{version}" if group else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": rows}
 
@@ -113,46 +116,20 @@ def _subresource_row(kind: kinds.Kind, name: str) -> port.Object:
     }
 
 
-def _openapi_v2() -> port.Object:
-    return {"swagger": "2.0", "info": _INFO, "paths": {}, "definitions": {}}
-
-
-def _openapi_index() -> port.Object:
-    paths = {_group_path(kind) for kind in kinds.KINDS.values()}
-    return {"paths": {path: {"serverRelativeURL": f"/openapi/v3/{path}"} for path in sorted(paths)}}
-
-
-def _openapi_v3(group_path: str) -> port.Object | None:
-    """One group's document: no schemas, only that writes take `fieldValidation`.
-
-    kubectl looks for that parameter; where it is missing it insists on validating by itself, in protobuf.
-    """
-    chosen = [kind for kind in kinds.KINDS.values() if _group_path(kind) == group_path]
-    if not chosen:
-        return None
-    parameter = {"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}
-    paths = {}
-    for kind in chosen:
-        resource = kind.resource
-        identity = {"group": resource.group, "version": resource.version, "kind": resource.kind}
-        operation = {
-            "parameters": [parameter],
-            "responses": {},
-            "x-kubernetes-group-version-kind": identity,
-        }
-        paths[resource.path("{namespace}", "{name}")] = {"patch": operation, "put": operation}
-    return {"openapi": "3.0.0", "info": _INFO, "paths": paths}
-
-
-def _group_path(kind: kinds.Kind) -> str:
-    resource = kind.resource
-    return f"apis/{resource.group}/{resource.version}" if resource.group else f"api/{resource.version}"
+def _review_row(resource: port.Resource) -> port.Object:
+    return {
+        "name": resource.plural,
+        "singularName": resource.kind.lower(),
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": ["create"],
+    }
 
 
 _FIXED: dict[str, Callable[[], port.Object]] = {
     "/api": _versions,
     "/apis": _groups,
     "/version": lambda: dict(VERSION),
-    "/openapi/v2": _openapi_v2,
-    "/openapi/v3": _openapi_index,
+    "/openapi/v2": lambda: openapi.version_2(_INFO),
+    "/openapi/v3": openapi.index,
 }

@@ -10,12 +10,11 @@ from lstqueue.kube import port
 
 def encode_list(resource: port.Resource, listing: pages.Listing) -> bytes:
     """The bytes of a LIST, from the encoded rows."""
-    meta: port.Object = {"resourceVersion": listing.resource_version}
-    if listing.continue_token:
-        meta["continue"] = listing.continue_token
-    if listing.remaining is not None:
-        meta["remainingItemCount"] = listing.remaining
-    head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": meta}
+    head = {
+        "kind": f"{resource.kind}List",
+        "apiVersion": resource.api_version,
+        "metadata": pages.list_meta(listing),
+    }
     rows = b",".join([row.json() for row in listing.rows])
     return orjson.dumps(head)[:-1] + b',"items":[' + rows + b"]}"
 

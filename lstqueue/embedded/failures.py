@@ -70,6 +70,12 @@ def no_such_path() -> port.NotFoundError:
     return port.NotFoundError(404, "NotFound", "the server could not find the requested resource")
 
 
+def no_containers() -> port.NotFoundError:
+    """404 for what needs the containers of a pod."""
+    message = "pods of the embedded API are simulated: they have no logs, and nothing can be run in them"
+    return port.NotFoundError(404, "NotFound", message)
+
+
 def already_exists(resource: port.Resource, name: str) -> port.ConflictError:
     """409 for a name that is taken."""
     return port.ConflictError(409, "AlreadyExists", f'{qualified(resource)} "{name}" already exists')
@@ -124,11 +130,11 @@ def too_old(asked: int, oldest: int) -> port.GoneError:
     return gone(f"too old resource version: {asked} ({oldest})")
 
 
-def media_type(sent: str, allowed: Sequence[str]) -> port.ApiError:
-    """415: this server does not read that format."""
+def media_type(sent: str, allowed: Sequence[str], *, remedy: str = "") -> port.ApiError:
+    """415: this server does not read that format. `remedy` says what to do instead, if there is a choice."""
     message = (
         f"the body of the request was in an unknown format ({sent or 'none stated'}) - "
-        f"accepted media types include: {', '.join(allowed)}"
+        f"accepted media types include: {', '.join(allowed)}" + (f". {remedy}" if remedy else "")
     )
     return port.ApiError(415, "UnsupportedMediaType", message)
 

@@ -13,7 +13,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from lstqueue.api import names
-from lstqueue.embedded import admission_core, admission_job, admission_own, admission_pod, rules
+from lstqueue.embedded import (
+    admission_core,
+    admission_cron,
+    admission_job,
+    admission_own,
+    admission_pod,
+    limits,
+    quotas,
+    resources,
+    rules,
+)
 from lstqueue.kube import port
 
 CONFIG_MAPS = port.Resource("", "v1", "configmaps", "ConfigMap")
@@ -83,7 +93,7 @@ def _own(resource: port.Resource, short: str, *dotted: str) -> Kind:
         resource,
         admission_own.RULES[resource.kind],
         short_names=(short,),
-        categories=("all", "lstqueue"),
+        categories=("lstqueue",),
         status_metadata=False,
         generation=True,
         unconditional=False,
@@ -123,11 +133,14 @@ _ROWS = (
         status=False,
         upsert=True,
         fields=_fields(
+            "involvedObject.apiVersion",
+            "involvedObject.fieldPath",
             "involvedObject.kind",
             "involvedObject.namespace",
             "involvedObject.name",
             "involvedObject.uid",
             "reason",
+            "reportingComponent",
             "type",
         ),
     ),
@@ -141,6 +154,16 @@ _ROWS = (
         orphans=True,
         fields=_fields("status.successful"),
     ),
+    Kind(
+        port.CRON_JOBS,
+        admission_cron.RULES,
+        short_names=("cj",),
+        categories=("all",),
+        generation=True,
+    ),
+    Kind(port.RESOURCE_QUOTAS, quotas.RULES, short_names=("quota",)),
+    Kind(resources.LIMIT_RANGES, limits.LIMIT_RANGE, short_names=("limits",), status=False),
+    Kind(resources.RUNTIME_CLASSES, limits.RUNTIME_CLASS, status=False),
     Kind(port.LEASES, admission_core.LEASE, status=False, unconditional=False, upsert=True),
     Kind(
         port.PRIORITY_CLASSES,

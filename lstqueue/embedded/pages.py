@@ -135,6 +135,16 @@ def revision_of(text: str) -> int:
     return int(text)
 
 
+def list_meta(listing: Listing) -> port.Object:
+    """The metadata of the answer that carries a page."""
+    meta: port.Object = {"resourceVersion": listing.resource_version}
+    if listing.continue_token:
+        meta["continue"] = listing.continue_token
+    if listing.remaining is not None:
+        meta["remainingItemCount"] = listing.remaining
+    return meta
+
+
 def _slice(pin: _Pin, name: str, offset: int, limit: int) -> Listing:
     end = offset + limit if limit else len(pin.rows)
     left = len(pin.rows) - end

@@ -1,8 +1,8 @@
 """Merge patch (RFC 7396) and JSON patch (RFC 6902) on JSON objects.
 
 Both return a new object and leave the old one untouched. The merge patch shares every subtree it does not
-touch, which is what keeps a status write cheap; the JSON patch copies first. Strategic merge patch is not
-here: it needs the schema of every built-in kind.
+touch, which is what keeps a status write cheap; the JSON patch copies first. Strategic merge patch, which
+needs to know the lists of built-in kinds, is in `strategic`.
 """
 
 from __future__ import annotations

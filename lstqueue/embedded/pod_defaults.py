@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from lstqueue.api import errors, quantities
-from lstqueue.embedded import failures
+from lstqueue.embedded import failures, pod_types
 from lstqueue.embedded.failures import Violation
 
 Spec = dict[str, Any]
@@ -22,7 +22,8 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def default(spec: Spec) -> None:
-    """Fill in what the API server fills in, in place."""
+    """Fill in what the API server fills in, in place; one that cannot be decoded is refused before that."""
+    pod_types.refuse(spec)
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     spec.setdefault("dnsPolicy", "ClusterFirst")

@@ -8,12 +8,15 @@ from urllib import parse
 
 import orjson
 
-from lstqueue.embedded import failures
+from lstqueue.embedded import failures, protobufs
 from lstqueue.kube import port
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+_APPLY_PATCH = "application/apply-patch"
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
 LARGEST_BODY = 3 * 2**20
 """Bytes; a real server's limit."""
 
@@ -96,22 +99,42 @@ def check_json(content_type: str) -> None:
     Raises:
         port.ApiError: 415.
     """
-    if content_type and content_type.partition(";")[0].strip().lower() != JSON:
+    sent = media(content_type)
+    if sent == _PROTOBUF:
+        remedy = (
+            "send JSON; with kubectl: `kubectl create ... --dry-run=client -o yaml | kubectl create -f -`"
+        )
+        raise failures.media_type(content_type, [JSON], remedy=remedy)
+    if sent not in ("", JSON):
         raise failures.media_type(content_type, [JSON])
 
 
-def decode_patch(content_type: str, body: bytes) -> Any:
-    """A merge patch (an object) or a JSON patch (a list).
+def media(content_type: str) -> str:
+    """The media type of a Content-Type header, without its parameters."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def decode_patch(content_type: str, body: bytes, *, custom: bool = False) -> Any:
+    """A merge patch or strategic merge patch (an object), or a JSON patch (a list).
+
+    Args:
+        content_type: says which.
+        body: of the request.
+        custom: whether it is for a kind without built-in schema, which takes no strategic merge patch.
 
     Raises:
-        port.ApiError: 415 for the other two formats of a real server, which need schemas or field managers.
+        port.ApiError: 415 for a format that the kind does not take, and for server-side apply.
         port.InvalidError: 400 when the body is not what its media type says.
     """
-    sent = content_type.partition(";")[0].strip().lower()
-    if sent not in (MERGE_PATCH, JSON_PATCH):
-        raise failures.media_type(content_type, [JSON_PATCH, MERGE_PATCH])
+    sent = media(content_type)
+    if sent.startswith(_APPLY_PATCH):
+        remedy = "the embedded API has no server-side apply; use `kubectl apply` without --server-side"
+        raise failures.media_type(content_type, [JSON_PATCH, MERGE_PATCH], remedy=remedy)
+    allowed = [JSON_PATCH, MERGE_PATCH] + ([] if custom else [STRATEGIC_PATCH])
+    if sent not in allowed:
+        raise failures.media_type(content_type, allowed)
     patch = decode(body)
-    if sent == MERGE_PATCH and not isinstance(patch, dict):
+    if sent != JSON_PATCH and not isinstance(patch, dict):
         raise failures.bad_request("a merge patch is a JSON object")
     if sent == JSON_PATCH and not isinstance(patch, list):
         raise failures.bad_request("a JSON patch is a list of operations")
@@ -129,13 +152,16 @@ class DeleteOptions:
     dry_run: bool
 
 
-def delete_options(parameters: Parameters, body: bytes) -> DeleteOptions:
-    """Read the options of a DELETE from its body or, without one, from its query.
+def delete_options(parameters: Parameters, body: bytes, *, content_type: str = "") -> DeleteOptions:
+    """Read the options of a DELETE from its body, JSON or protobuf, or without one from its query.
 
     Raises:
         port.InvalidError: 400 or 422.
     """
-    options = decode(body) if body else {}
+    if body and media(content_type) == _PROTOBUF:
+        options: Any = protobufs.delete_options(body)
+    else:
+        options = decode(body) if body else {}
     if not isinstance(options, dict):
         raise failures.bad_request("DeleteOptions is a JSON object")
     conditions = options.get("preconditions") or {}

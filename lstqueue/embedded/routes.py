@@ -20,6 +20,8 @@ from lstqueue.embedded import (
     faults,
     pages,
     requests,
+    reviews,
+    tables,
     targets,
     watches,
 )
@@ -39,6 +41,7 @@ class Request:
     parameters: requests.Parameters
     content_type: str
     body: bytes
+    accept: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +58,21 @@ class Answer:
     retry_after: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An open watch, and how each of its changes is encoded."""
+
+    watch: watches.Watch
+    encode: Callable[[watches.Change], bytes] = encoding.encode_change
+
+
 def refuse(error: port.ApiError, resource: port.Resource | None = None, name: str = "") -> Answer:
     """The answer that carries a refusal."""
     body = orjson.dumps(failures.as_status(error, resource, name))
     return Answer(error.status, body, retry_after=error.retry_after)
 
 
-async def handle(state: backend.Backend, request: Request) -> Answer | watches.Watch:
+async def handle(state: backend.Backend, request: Request) -> Answer | Stream:
     """Carry out a request; a watch is returned open."""
     document = discovery.answer(request.path) if request.method == "GET" else None
     if document is not None:
@@ -69,8 +80,13 @@ async def handle(state: backend.Backend, request: Request) -> Answer | watches.W
     if request.path in _HEALTH:
         return Answer(200, b"ok", "text/plain")
     try:
+        review = reviews.answer(
+            request.method, request.path, content_type=request.content_type, body=request.body
+        )
+        if review is not None:
+            return Answer(201, orjson.dumps(review))
         target = targets.parse_path(request.path)
-    except port.NotFoundError as error:
+    except port.ApiError as error:
         return refuse(error)
     try:
         return await _carry_out(state, request, target)
@@ -87,9 +103,7 @@ def _name_in(body: bytes) -> str:
     return name if isinstance(name, str) else ""
 
 
-async def _carry_out(
-    state: backend.Backend, request: Request, target: targets.Target
-) -> Answer | watches.Watch:
+async def _carry_out(state: backend.Backend, request: Request, target: targets.Target) -> Answer | Stream:
     verb = _verb(request, target)
     call = faults.Call(verb, target.kind.resource, target.namespace or None, target.name, target.subresource)
     lost = await state.faults.meet(call)
@@ -119,9 +133,16 @@ def _verb(request: Request, target: targets.Target) -> str:
     return "watch" if verb == "list" and request.parameters.flag("watch") else verb
 
 
-def _get(state: backend.Backend, _request: Request, target: targets.Target) -> Answer:
+def _tables(state: backend.Backend, request: Request, target: targets.Target) -> tables.Tables | None:
+    if not tables.wanted(request.accept):
+        return None
+    return tables.Tables(target.kind, request.parameters, now_ms=state.store.now_ms)
+
+
+def _get(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
+    table = _tables(state, request, target)
     found = state.store.get(target.kind.resource, target.namespace, target.name)
-    return Answer(200, found.json())
+    return Answer(200, table.of_object(found) if table else found.json())
 
 
 def _list(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
@@ -137,10 +158,14 @@ def _list(state: backend.Backend, request: Request, target: targets.Target) -> A
         resource_version=parameters.text("resourceVersion"),
         match=parameters.text("resourceVersionMatch"),
     )
-    return Answer(200, encoding.encode_list(target.kind.resource, state.pages.page(query)))
+    table = _tables(state, request, target)
+    listing = state.pages.page(query)
+    return Answer(
+        200, table.of_list(listing) if table else encoding.encode_list(target.kind.resource, listing)
+    )
 
 
-def _watch(state: backend.Backend, request: Request, target: targets.Target) -> watches.Watch:
+def _watch(state: backend.Backend, request: Request, target: targets.Target) -> Stream:
     parameters = request.parameters
     _refuse_initial_events(parameters)
     name = f"metadata.name={target.name}" if target.name else ""
@@ -153,7 +178,9 @@ def _watch(state: backend.Backend, request: Request, target: targets.Target) -> 
         bookmarks=parameters.flag("allowWatchBookmarks"),
         timeout_s=max(0, parameters.number("timeoutSeconds") or 0),
     )
-    return state.watches.open(query)
+    table = _tables(state, request, target)
+    watch = state.watches.open(query)
+    return Stream(watch, table.of_change) if table else Stream(watch)
 
 
 def _refuse_initial_events(parameters: requests.Parameters) -> None:
@@ -214,7 +241,7 @@ def _update(state: backend.Backend, request: Request, target: targets.Target) ->
 
 
 def _patch(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
-    patch = requests.decode_patch(request.content_type, request.body)
+    patch = requests.decode_patch(request.content_type, request.body, custom=target.kind.custom)
     _check_strictly(request, target, patch)
     patched = state.store.patch(
         target.kind.resource,
@@ -223,12 +250,17 @@ def _patch(state: backend.Backend, request: Request, target: targets.Target) -> 
         patch,
         subresource=target.subresource,
         dry_run=request.parameters.dry_run(),
+        strategic=requests.media(request.content_type) == requests.STRATEGIC_PATCH,
     )
     return Answer(200, patched.json())
 
 
+def _delete_options(request: Request) -> requests.DeleteOptions:
+    return requests.delete_options(request.parameters, request.body, content_type=request.content_type)
+
+
 def _delete(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
-    options = requests.delete_options(request.parameters, request.body)
+    options = _delete_options(request)
     last = _delete_one(state, target.kind.resource, target.namespace, target.name, options)
     resource = target.kind.resource
     gone = options.dry_run or state.store.find(resource, target.namespace, target.name) is None
@@ -240,7 +272,7 @@ def _delete(state: backend.Backend, request: Request, target: targets.Target) ->
 
 
 def _delete_collection(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
-    options = requests.delete_options(request.parameters, request.body)
+    options = _delete_options(request)
     resource = target.kind.resource
     if resource.namespaced and not target.namespace:
         raise failures.method("DELETE")
@@ -277,7 +309,7 @@ def _delete_one(
     )
 
 
-_VERBS: dict[str, Callable[[backend.Backend, Request, targets.Target], Answer | watches.Watch]] = {
+_VERBS: dict[str, Callable[[backend.Backend, Request, targets.Target], Answer | Stream]] = {
     "get": _get,
     "list": _list,
     "watch": _watch,

@@ -24,11 +24,19 @@ class ApiServer:
     Args:
         objects: the store to serve; it may be written from the same loop at the same time.
         bookmark_s: seconds of loop time between the bookmarks of a watch.
+        watch_s: seconds of loop time that a watch lives when it does not say.
         tcp_port: 0 takes a free one.
     """
 
-    def __init__(self, objects: store.Store, *, bookmark_s: float = 60.0, tcp_port: int = 0) -> None:
-        self._state = backend.Backend(objects, bookmark_s=bookmark_s)
+    def __init__(
+        self,
+        objects: store.Store,
+        *,
+        bookmark_s: float = 60.0,
+        watch_s: float = watches.DEFAULT_TIMEOUT_S,
+        tcp_port: int = 0,
+    ) -> None:
+        self._state = backend.Backend(objects, bookmark_s=bookmark_s, watch_s=watch_s)
         self._tcp_port = tcp_port
         self._runner: web.ServerRunner | None = None
 
@@ -80,10 +88,10 @@ class ApiServer:
         try:
             request = await _read(incoming)
         except port.ApiError as error:
-            answer: routes.Answer | watches.Watch = routes.refuse(error)
+            answer: routes.Answer | routes.Stream = routes.refuse(error)
         else:
             answer = await routes.handle(self._state, request)
-        if isinstance(answer, watches.Watch):
+        if isinstance(answer, routes.Stream):
             return await _stream(incoming, answer)
         if answer.lost:
             _abort(incoming)
@@ -109,30 +117,31 @@ async def _read(incoming: web.BaseRequest) -> routes.Request:
         parameters=Parameters(query),
         content_type=incoming.headers.get("Content-Type", ""),
         body=body,
+        accept=incoming.headers.get("Accept", ""),
     )
 
 
-async def _stream(incoming: web.BaseRequest, watch: watches.Watch) -> web.StreamResponse:
+async def _stream(incoming: web.BaseRequest, stream: routes.Stream) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": JSON})
     response.enable_chunked_encoding()
     try:
         await response.prepare(incoming)
         # Headers go out with the first bytes otherwise, and a quiet watch would look like a hung request.
         with contextlib.suppress(watches.CutError):
-            await _send_batches(response, watch)
+            await _send_batches(response, stream)
             await response.write_eof()
             return response
         _abort(incoming)
     finally:
-        watch.close()
+        stream.watch.close()
     return response
 
 
-async def _send_batches(response: web.StreamResponse, watch: watches.Watch) -> None:
+async def _send_batches(response: web.StreamResponse, stream: routes.Stream) -> None:
     try:
-        async with contextlib.aclosing(watch.batches()) as batches:
+        async with contextlib.aclosing(stream.watch.batches()) as batches:
             async for batch in batches:
-                await response.write(b"".join([encoding.encode_change(change) for change in batch]))
+                await response.write(b"".join([stream.encode(change) for change in batch]))
     except port.ApiError as error:
         await response.write(encoding.encode_error(error))
 

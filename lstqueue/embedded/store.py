@@ -22,12 +22,15 @@ from lstqueue.embedded import (
     eventlog,
     failures,
     kinds,
+    limits,
     metadata,
     namespaces,
     patches,
+    quotas,
     seed,
     selectors,
 )
+from lstqueue.embedded import strategic as strategic_patch
 from lstqueue.embedded.eventlog import Event, Stored
 from lstqueue.kube import port
 
@@ -73,6 +76,8 @@ class Store:
         for resource, namespace, body in seed.objects():
             self._insert(self.kind(resource), namespace, body)
         self.subscribe(namespaces.Lifecycle(self).written)
+        self._quotas = quotas.Accounts(self)
+        self.subscribe(self._quotas.written)
 
     # Reading
 
@@ -163,6 +168,9 @@ class Store:
             meta["name"] = metadata.generated_name(meta["generateName"], self._rng)
         bodies.check_namespace(kind, new, self)
         bodies.prepare_creation(kind, new, self, uid=metadata.new_uid(self._rng))
+        if resource == port.PODS:
+            limits.check(new, self)
+        self._quotas.check(resource, new)
         if (meta.get("namespace", ""), meta["name"]) in self._table(resource).rows:
             raise failures.already_exists(resource, meta["name"])
         if dry_run:
@@ -192,6 +200,10 @@ class Store:
                 f"the name of the object ({sent}) does not match the name on the URL ({name})"
             )
         if kind.upsert and not subresource and self.find(resource, namespace, name) is None:
+            if wanted := new["metadata"].get("uid"):
+                # Who names a UID means an object that was there.
+                why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: "
+                raise failures.conflict(resource, name, why)
             return self.create(resource, namespace, body, dry_run=dry_run)
         old = self.get(resource, namespace, name)
         bodies.check_preconditions(resource, old, uid=new["metadata"].get("uid") or "")
@@ -209,8 +221,11 @@ class Store:
         *,
         subresource: str = "",
         dry_run: bool = False,
+        strategic: bool = False,
     ) -> Stored:
         """Apply a merge patch (an object) or a JSON patch (a list) to an object or its status.
+
+        An object may also be a `strategic` merge patch.
 
         Raises:
             port.ApiError: 400, 404, 409 (uid or resourceVersion in the patch) or 422.
@@ -221,7 +236,7 @@ class Store:
         if isinstance(body, list):
             new = patches.apply_json_patch(old, body)
         elif isinstance(body, dict):
-            new = patches.merge(old, body)
+            new = strategic_patch.apply(old, body) if strategic else patches.merge(old, body)
         else:
             raise failures.bad_request("a patch is a JSON object, or a list of JSON patch operations")
         bodies.check_identity(kind, new, old)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from urllib import parse
 
 from lstqueue.embedded import failures, kinds
+from lstqueue.kube import port
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Target:
     subresource: str
 
 
+_OF_CONTAINERS = ("log", "exec", "attach", "portforward", "proxy")
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 
 
@@ -49,6 +51,8 @@ def parse_path(path: str) -> Target:
     if kind.resource.namespaced and name and not namespace:
         raise failures.no_such_path()
     if subresource and subresource not in kind.all_subresources:
+        if kind.resource is port.PODS and subresource in _OF_CONTAINERS:
+            raise failures.no_containers()
         raise failures.no_such_path()
     return Target(kind, namespace, name, subresource)
 

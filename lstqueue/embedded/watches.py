@@ -19,8 +19,8 @@ BOOKMARK = "BOOKMARK"
 Change = tuple[str, Stored]
 """(ADDED, MODIFIED, DELETED or BOOKMARK; object)."""
 
-DEFAULT_TIMEOUT_S = 1800
-"""How long a watch lives when it does not say; a real server takes 30 to 60 minutes."""
+DEFAULT_TIMEOUT_S = 1800.0
+"""How long a watch lives when nobody says; a real server takes 30 to 60 minutes."""
 
 
 class CutError(Exception):
@@ -44,7 +44,13 @@ class Watch:
     """One open watch. Iterate over `batches` once, then `close` it."""
 
     def __init__(
-        self, source: store.Store, query: Query, *, bookmark_s: float, forget: Callable[[Watch], None]
+        self,
+        source: store.Store,
+        query: Query,
+        *,
+        bookmark_s: float,
+        watch_s: float,
+        forget: Callable[[Watch], None],
     ) -> None:
         self.resource = query.resource
         self._store = source
@@ -53,6 +59,7 @@ class Watch:
         self._selected = source.selector(query.resource, query.labels, query.fields)
         self._query = query
         self._bookmark_s = bookmark_s
+        self._lives_s = query.timeout_s or watch_s
         self._forget = forget
         self._wake = asyncio.Event()
         self._due = False
@@ -97,7 +104,7 @@ class Watch:
             CutError: a fault cut the watch.
         """
         loop = asyncio.get_running_loop()
-        self._timers.append(loop.call_later(self._query.timeout_s or DEFAULT_TIMEOUT_S, self.finish))
+        self._timers.append(loop.call_later(self._lives_s, self.finish))
         self._schedule_bookmark(loop)
         if self._first:
             yield self._first
@@ -167,11 +174,15 @@ class Watches:
     Args:
         source: the store.
         bookmark_s: seconds of loop time between bookmarks.
+        watch_s: seconds of loop time that a watch lives when it does not say.
     """
 
-    def __init__(self, source: store.Store, *, bookmark_s: float = 60.0) -> None:
+    def __init__(
+        self, source: store.Store, *, bookmark_s: float = 60.0, watch_s: float = DEFAULT_TIMEOUT_S
+    ) -> None:
         self._store = source
         self._bookmark_s = bookmark_s
+        self._watch_s = watch_s
         self._open: dict[port.Resource, list[Watch]] = {}
         source.subscribe(self._written)
 
@@ -181,7 +192,9 @@ class Watches:
         Raises:
             port.ApiError: 400 for a malformed query, 404 for an unknown kind.
         """
-        watch = Watch(self._store, query, bookmark_s=self._bookmark_s, forget=self._remove)
+        watch = Watch(
+            self._store, query, bookmark_s=self._bookmark_s, watch_s=self._watch_s, forget=self._remove
+        )
         self._open.setdefault(query.resource, []).append(watch)
         return watch
 

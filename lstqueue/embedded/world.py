@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from types import TracebackType
+from typing import Protocol
 
 from lstqueue.api import names
-from lstqueue.embedded import audit, clock, server
-from lstqueue.embedded.controllers import garbage, jobs, kubelet, nodes, scheduler
+from lstqueue.embedded import audit, clock, server, watches
+from lstqueue.embedded.controllers import cronjobs, garbage, jobs, kubelet, leases, nodes, scheduler
 from lstqueue.embedded.eventlog import Event
 from lstqueue.embedded.store import Store
 from lstqueue.kube import port
@@ -20,6 +21,19 @@ from lstqueue.kube import port
 GPU = "nvidia.com/gpu"
 NODES_PER_RACK = 16
 RACKS_PER_ZONE = 4
+
+
+class _Controller(Protocol):
+    def close(self) -> None: ...
+
+
+_CONTROLLERS: tuple[Callable[[Store, list[Exception]], _Controller], ...] = (
+    jobs.JobController,
+    cronjobs.CronJobController,
+    scheduler.Scheduler,
+    kubelet.Kubelets,
+    garbage.GarbageCollector,
+)
 
 
 class World:
@@ -31,6 +45,8 @@ class World:
         serve: whether to listen on loopback; without, only `store` and `server.backend` can be used.
         reaction_s: seconds the audit grants the operator to react.
         bookmark_s: seconds between the bookmarks of a watch.
+        watch_s: seconds that a watch lives when it does not say.
+        node_leases: whether nodes renew Leases, which costs events all the time.
 
     Attributes:
         store: the objects.
@@ -47,17 +63,18 @@ class World:
         serve: bool = True,
         reaction_s: float = audit.REACTION_S,
         bookmark_s: float = 60.0,
+        watch_s: float = watches.DEFAULT_TIMEOUT_S,
+        node_leases: bool = False,
     ) -> None:
         self._clock = clock.VirtualClock(asyncio.get_running_loop(), epoch_ms=epoch_ms)
         self._serve = serve
+        self._kinds = (*_CONTROLLERS, leases.NodeLeases) if node_leases else _CONTROLLERS
         self._reaction_s = reaction_s
-        self._controllers: list[
-            jobs.JobController | scheduler.Scheduler | kubelet.Kubelets | garbage.GarbageCollector
-        ] = []
+        self._controllers: list[_Controller] = []
         self._nodes = 0
         self.errors: list[Exception] = []
         self.store = Store(now=self._clock.now, random_seed=seed)
-        self.server = server.ApiServer(self.store, bookmark_s=bookmark_s)
+        self.server = server.ApiServer(self.store, bookmark_s=bookmark_s, watch_s=watch_s)
         self.audit = audit.Audit(self.store, self.errors, reaction_s=reaction_s)
 
     @property
@@ -71,15 +88,7 @@ class World:
 
     async def start(self) -> None:
         """Start controllers and API server, and install what comes with lstqueue's CRDs."""
-        self._controllers = [
-            kind(self.store, self.errors)
-            for kind in (
-                jobs.JobController,
-                scheduler.Scheduler,
-                kubelet.Kubelets,
-                garbage.GarbageCollector,
-            )
-        ]
+        self._controllers = [kind(self.store, self.errors) for kind in self._kinds]
         self.store.create(
             port.PRIORITY_CLASSES,
             None,
@@ -143,12 +152,29 @@ class World:
         return added
 
     def fail_node(self, name: str, *, how: str = "crashed") -> None:
-        """Take a node down; "unknown" makes it stop reporting instead of reporting trouble."""
+        """Take a node down; "silent" or "unknown" makes it stop reporting instead of reporting trouble."""
         self.store.patch(port.NODES, None, name, {"metadata": {"annotations": {nodes.DOWN: how}}})
 
     def heal_node(self, name: str) -> None:
         """Bring a node back; its pods go on where they were."""
         self.store.patch(port.NODES, None, name, {"metadata": {"annotations": {nodes.DOWN: None}}})
+
+    def cordon(self, name: str, *, cordoned: bool = True) -> None:
+        """Keep new pods off a node, or let them on again; those that are there stay."""
+        self.store.patch(port.NODES, None, name, {"spec": {"unschedulable": cordoned or None}})
+
+    def taint(self, name: str, key: str, *, effect: str = "NoExecute", value: str = "") -> None:
+        """Add a taint to a node."""
+        added = {"key": key, "effect": effect, **({"value": value} if value else {})}
+        found = self.store.get(port.NODES, None, name)
+        taints = [*(found.get("spec", {}).get("taints") or ()), added]
+        self.store.patch(port.NODES, None, name, {"spec": {"taints": taints}})
+
+    def untaint(self, name: str, key: str) -> None:
+        """Take the taints with this key off a node."""
+        found = self.store.get(port.NODES, None, name)
+        left = [taint for taint in found.get("spec", {}).get("taints") or () if taint["key"] != key]
+        self.store.patch(port.NODES, None, name, {"spec": {"taints": left or None}})
 
     async def until(self, condition: Callable[[], bool], *, within: float) -> None:
         """Wait until a condition on the stored objects holds; it is looked at after each write.

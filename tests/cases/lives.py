@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from cases import raw
+from lstqueue.engine import model
 from lstqueue.jobs import views
 from lstqueue.operator import ledger, lifecycle
 
@@ -25,6 +26,9 @@ class Life:
         self.children: dict[tuple[str, int], Object] = {}
         self.pods: list[Object] = []
         self.unfit: set[str] = set()
+        self.lost: dict[str, str] = {}
+        self.stale: set[str] = set()
+        self.unready_since = 0
         self.ungated_at = 0
 
     @property
@@ -49,6 +53,18 @@ class Life:
         nodes = {self.node(rank): 1 for rank in range(self.size)}
         placed = raw.admission(self.seen.gang(), self.seen.spec.shape, nodes, at=at)
         self.set(**{"phase": Phase.ADMITTED, "attempt": 1, "admission": placed, **more})
+        return self
+
+    def claiming(self, *, expires: int = raw.NOW + 5 * raw.MINUTE, **more: Any) -> Life:
+        """Have it own the room that a victim is to leave."""
+        assert self.seen.spec is not None
+        groups, rank = [], 0
+        for _, count in self.seen.spec.groups:
+            nodes = tuple((self.node(rank + index), 1) for index in range(count))
+            groups.append(model.GroupPlacement("a100", nodes))
+            rank += count
+        claim = model.Claim(tuple(groups), (model.Victim("uid-victim", 1),), expires)
+        self.set(phase=Phase.CLAIMING, claim=claim, **more)
         return self
 
     def started(self, *, ready: bool = True, **more: Any) -> Life:
@@ -117,6 +133,9 @@ class Life:
             bind_timeout=BIND_TIMEOUT,
             ready_timeout=READY_TIMEOUT,
             fit_node=lambda _, node: node not in self.unfit,
+            lost=lambda pod: self.lost.get(pod.node or pod.aim, ""),
+            stale=lambda node: node in self.stale,
+            unready_since=self.unready_since,
         )
         return lifecycle.step(gang, now)
 

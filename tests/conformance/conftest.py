@@ -10,7 +10,7 @@ import os
 import secrets
 import ssl
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 async def target(request: pytest.FixtureRequest) -> AsyncIterator[Target]:
     if request.param == "real":
-        async for found in _real():
+        async for found in real():
             yield found
         return
     objects = store.Store(now=lambda: time.time_ns() // 1_000_000)
@@ -94,7 +94,7 @@ async def target(request: pytest.FixtureRequest) -> AsyncIterator[Target]:
         await api.close()
 
 
-async def _real() -> AsyncIterator[Target]:
+async def real() -> AsyncGenerator[Target]:
     config = yaml.safe_load(Path(KUBECONFIG).read_text())  # noqa: ASYNC240 - nothing else runs yet
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     if "certificate-authority-data" in cluster:

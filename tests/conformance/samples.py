@@ -78,8 +78,8 @@ async def events(
     return found
 
 
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], *, within: float = 20.0) -> None:
     """Wait for something that a real cluster does a moment later."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(within):
         while not await condition():  # noqa: ASYNC110 - the condition is a server's
             await asyncio.sleep(0.05)

@@ -30,6 +30,16 @@ async def test_a_namespace_is_labelled_with_its_name(api: port.KubeApi, namespac
     assert found["spec"]["finalizers"] == ["kubernetes"]
 
 
+async def test_labels_of_a_namespace_come_and_go(api: port.KubeApi, namespace: str) -> None:
+    for value in ("gpus", "others", None):
+        body = {"metadata": {"labels": {"example.com/queue": value}}}
+        labels = (await api.patch(port.NAMESPACES, None, namespace, body))["metadata"]["labels"]
+        assert labels.get("example.com/queue") == value
+        page = await api.list_page(port.NAMESPACES, labels=f"example.com/queue={value or 'others'}")
+        assert [item["metadata"]["name"] for item in page.items] == ([namespace] if value else [])
+    assert labels["kubernetes.io/metadata.name"] == namespace
+
+
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public", "kube-node-lease"])
 async def test_namespaces_that_are_there(api: port.KubeApi, name: str) -> None:
     assert (await api.get(port.NAMESPACES, None, name))["status"]["phase"] == "Active"

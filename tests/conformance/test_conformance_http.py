@@ -28,6 +28,15 @@ async def test_put_that_creates_is_201(http: Http, namespace: str) -> None:
     assert (await http.send("PUT", path, {"metadata": {"name": "lock"}, "spec": {}})).status == 201
 
 
+async def test_put_of_an_object_that_was_deleted_does_not_create_it(http: Http, namespace: str) -> None:
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/lock"
+    made = (await http.send("PUT", path, {"metadata": {"name": "lock"}, "spec": {}})).body
+    assert (await http.send("DELETE", path)).status == 200
+    # It names the UID that it was read with.
+    assert (await http.send("PUT", path, made)).status == 409
+    assert (await http.send("GET", path)).status == 404
+
+
 async def test_a_refusal_is_a_status(http: Http, namespace: str) -> None:
     reply = await http.send("GET", maps(namespace, "none"))
     assert reply.status == 404

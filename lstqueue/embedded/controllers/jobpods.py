@@ -6,9 +6,12 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
+from lstqueue.embedded.controllers import pods
 from lstqueue.kube import port
 
 INDEX = "batch.kubernetes.io/job-completion-index"
+FAILURES = "batch.kubernetes.io/job-index-failure-count"
+IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX = 5
@@ -16,7 +19,9 @@ _GENERATED_BASE = 58
 _INDEX_ENV = "JOB_COMPLETION_INDEX"
 
 
-def build(job: port.Object, index: int | None, serial: int) -> port.Object:
+def build(
+    job: port.Object, index: int | None, serial: int, *, failures: tuple[int, int] | None = None
+) -> port.Object:
     """Return a pod for a Job.
 
     Args:
@@ -24,15 +29,18 @@ def build(job: port.Object, index: int | None, serial: int) -> port.Object:
         index: completion index, None for a NonIndexed Job.
         serial: how many pods the Job has had before; makes the name, which depends on nothing else, so that
             runs can be repeated.
+        failures: with a back-off limit per index, the index's counted and ignored failures so far.
     """
     meta, template = job["metadata"], job["spec"]["template"]
-    base = f"{meta['name']}-" if index is None else f"{meta['name']}-{index}-"
+    base = f"{meta['name']}-" if index is None else _indexed_base(meta["name"], index)
     template_meta = template.get("metadata") or {}
     labels = dict(template_meta.get("labels") or {})
     annotations = dict(template_meta.get("annotations") or {})
     spec = template["spec"]
     if index is not None:
         labels[INDEX] = annotations[INDEX] = str(index)
+        if failures is not None:
+            annotations |= _failure_counts(*failures)
         spec = _indexed(spec, f"{meta['name']}-{index}")
     owner = {
         "apiVersion": "batch/v1",
@@ -56,9 +64,31 @@ def build(job: port.Object, index: int | None, serial: int) -> port.Object:
     }
 
 
+def _indexed_base(name: str, index: int) -> str:
+    # The index stays readable however long the name is.
+    suffix = f"-{index}-"
+    return name[: _GENERATED_BASE - len(suffix)] + suffix
+
+
+def _failure_counts(counted: int, ignored: int) -> dict[str, str]:
+    counts = {FAILURES: str(counted)}
+    if ignored:
+        counts[IGNORED_FAILURES] = str(ignored)
+    return counts
+
+
+def failures_of(pod: port.Object) -> tuple[int, int]:
+    """Return how many counted and ignored failures a pod's index had before that pod."""
+    counted, ignored = ((pods.annotation(pod, name) or "") for name in (FAILURES, IGNORED_FAILURES))
+    return _number(counted) or 0, _number(ignored) or 0
+
+
 def index_of(pod: port.Object) -> int | None:
     """Return a pod's completion index, None when it has none that is a number."""
-    text = (pod["metadata"].get("annotations") or {}).get(INDEX, "")
+    return _number(pods.annotation(pod, INDEX) or "")
+
+
+def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() else None
 
 

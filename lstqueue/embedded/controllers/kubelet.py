@@ -2,9 +2,10 @@
 
 `sim/start-after` (bound to Running and Ready), `sim/run-for` (to Succeeded), `sim/fail-after` with
 `sim/exit-code` (to Failed) and `sim/terminate-after` (deletion to gone) are durations; absent ones are zero,
-or never for the middle two. Pods of a node that is down stand still: they neither start, end nor leave, and
-go on where they were when the node comes back. A pod that does not fit what is left on its node is refused
-(`OutOf...`). Restart policies, probes and grace periods are not modelled.
+or never for the middle two. What a pod has saved of its run (`progress`) its successor need not do again.
+Pods of a node that is down stand still: they neither start, end nor leave, and go on where they were when the
+node comes back. A pod that does not fit what is left on its node is refused (`OutOf...`). A deleted pod that
+had not ended fails before it goes. Restart policies, probes and grace periods are not modelled.
 """
 
 from __future__ import annotations
@@ -17,13 +18,11 @@ from typing import Any
 from lstqueue.api import errors as api_errors
 from lstqueue.api import quantities
 from lstqueue.embedded import eventlog
-from lstqueue.embedded.controllers import nodes, pods, podstatus, work
+from lstqueue.embedded.controllers import evictions, nodes, pods, podstatus, progress, work
 from lstqueue.embedded.store import Store
 from lstqueue.kube import port
 
-ORPHAN_AFTER = 60.0
-"""Seconds from the end of a Node object to the removal of its pods, as the pod collector takes."""
-
+_TERMINATED = 143
 _NO_ANNOTATION = "UnreadableAnnotation"
 
 _Step = Callable[[str, "_Pod", port.Object], None]
@@ -31,7 +30,10 @@ _Step = Callable[[str, "_Pod", port.Object], None]
 
 @dataclass(slots=True)
 class _Pod:
-    """A bound pod and its next step: planned (`handle`, `due` in loop time), or `left` seconds away."""
+    """A bound pod and its next step: planned (`handle`, `due` in loop time), or `left` seconds away.
+
+    `run` is for how many seconds it runs in all, None before it does or when nothing ends it.
+    """
 
     namespace: str
     name: str
@@ -45,19 +47,29 @@ class _Pod:
     handle: asyncio.Handle | None = None
     due: float = 0.0
     left: float = 0.0
+    run: float | None = None
 
 
 @dataclass(slots=True)
 class _Node:
-    """A node, None for one that does not exist, and what its pods that have not ended use."""
+    """A node, None for one that does not exist, and what its pods that have not ended use.
+
+    `silent_since` is loop time.
+    """
 
     object: port.Object | None = None
+    silent_since: float | None = None
     used: pods.Amounts = field(default_factory=dict)
     uids: set[str] = field(default_factory=set)
 
     @property
     def frozen(self) -> bool:
         return self.object is None or nodes.down(self.object)
+
+    @property
+    def lost(self) -> bool:
+        """Whether nobody hears of it; a node that reports trouble goes on speaking for its pods."""
+        return self.object is None or nodes.mute(self.object)
 
     def charge(self, pod: _Pod, times: int) -> None:
         for name, amount in pod.requests.items():
@@ -82,10 +94,10 @@ class Kubelets:
         self._errors = errors
         self._loop = asyncio.get_running_loop()
         self._node_work: work.WorkQueue[str] = work.WorkQueue(self._look_at_node, errors)
-        self._evictions: work.WorkQueue[str] = work.WorkQueue(self._evict, errors)
-        self._orphans: work.WorkQueue[str] = work.WorkQueue(self._remove_orphan, errors)
+        self._evictions = evictions.Evictions(store, errors)
         self._nodes: dict[str, _Node] = {}
         self._pods: dict[str, _Pod] = {}
+        self._progress = progress.Progress()
         self._addresses = 0
         for node in store.list(port.NODES):
             self._learn_node(node["metadata"]["name"], node)
@@ -96,8 +108,8 @@ class Kubelets:
     def close(self) -> None:
         """Stop."""
         self._unsubscribe()
-        for queue in (self._node_work, self._evictions, self._orphans):
-            queue.close()
+        self._node_work.close()
+        self._evictions.close()
         for pod in self._pods.values():
             _cancel(pod)
 
@@ -105,7 +117,7 @@ class Kubelets:
         gone = event.type == eventlog.DELETED
         if event.resource == port.PODS:
             if gone:
-                self._forget(event.object["metadata"]["uid"])
+                self._forget(event.object)
             else:
                 self._learn_pod(event.object)
         elif event.resource == port.NODES:
@@ -114,12 +126,20 @@ class Kubelets:
     # Nodes
 
     def _learn_node(self, name: str, node: port.Object | None) -> None:
-        self._nodes.setdefault(name, _Node()).object = node
+        here = self._nodes.setdefault(name, _Node())
+        here.object = node
+        if node is None or not nodes.silent(node):
+            here.silent_since = None
+        elif here.silent_since is None:
+            here.silent_since = self._loop.time()
         self._node_work.add(name)
 
     def _look_at_node(self, name: str) -> None:
         here = self._nodes[name]
-        if here.object is not None:
+        unnoticed = self._unnoticed(here)
+        if unnoticed:
+            self._node_work.add(name, delay=unnoticed)
+        elif here.object is not None:
             nodes.report(self._store, here.object)
         for uid in sorted(here.uids):
             pod, current = self._pods[uid], self._find(uid)
@@ -128,8 +148,14 @@ class Kubelets:
             else:
                 self._thaw(uid, pod)
             if current is not None:
-                self._mark_ready(pod, current, ready=not here.frozen)
-                self._plan_eviction(uid, current, here)
+                self._mark_ready(pod, current, ready=not here.lost or unnoticed > 0)
+                self._evictions.look(current, here.object)
+
+    def _unnoticed(self, here: _Node) -> float:
+        """Return for how many seconds nobody will notice that a node is silent."""
+        if here.silent_since is None:
+            return 0.0
+        return max(0.0, here.silent_since + nodes.NOTICED_AFTER - self._loop.time())
 
     def _freeze(self, pod: _Pod) -> None:
         if pod.handle is not None:
@@ -143,35 +169,6 @@ class Kubelets:
     def _mark_ready(self, pod: _Pod, current: port.Object, *, ready: bool) -> None:
         if pod.running and not pods.finished(current) and pods.is_ready(current) is not ready:
             self._write(pod, podstatus.ready(current, self._store.now_ms(), ready=ready))
-
-    def _plan_eviction(self, uid: str, current: port.Object, here: _Node) -> None:
-        if here.object is None:
-            self._orphans.add(uid, delay=ORPHAN_AFTER)
-            return
-        self._orphans.discard(uid)
-        limit = None
-        if not pods.finished(current) and not pods.deleting(current):
-            limit = nodes.stays(current, here.object)
-        if limit is None:
-            self._evictions.discard(uid)
-        else:
-            self._evictions.add(uid, delay=limit)
-
-    def _evict(self, uid: str) -> None:
-        pod, current = self._pods.get(uid), self._find(uid)
-        if pod is None or current is None or pods.finished(current) or pods.deleting(current):
-            return
-        self._write(pod, podstatus.disrupted(current, self._store.now_ms(), podstatus.EVICTED))
-        self._store.delete(port.PODS, pod.namespace, pod.name, uid=uid)
-
-    def _remove_orphan(self, uid: str) -> None:
-        pod, current = self._pods.get(uid), self._find(uid)
-        if pod is None or current is None or self._nodes[pod.node].object is not None:
-            return
-        if not pods.finished(current):
-            status = podstatus.disrupted(current, self._store.now_ms(), podstatus.ORPHANED)
-            self._write(pod, {**status, "phase": "Failed"})
-        self._store.delete(port.PODS, pod.namespace, pod.name, uid=uid, grace_seconds=0)
 
     # Pods
 
@@ -189,8 +186,11 @@ class Kubelets:
         if pods.finished(current):
             self._end(pod)
         if pods.deleting(current) and not pod.leaving:
+            self._save(pod, current)
             pod.leaving = True
             self._plan(uid, pod, _terminate_after(current), self._remove)
+            if self._nodes[node].frozen:
+                self._node_work.add(node)
 
     def _accept(self, uid: str, pod: _Pod, current: port.Object) -> None:
         here = self._nodes.setdefault(pod.node, _Node())
@@ -218,19 +218,27 @@ class Kubelets:
             pod.charged = False
             self._nodes[pod.node].charge(pod, -1)
 
-    def _forget(self, uid: str) -> None:
+    def _save(self, pod: _Pod, current: port.Object) -> None:
+        """Keep what is to be kept of a run that is cut short now."""
+        if pod.run is not None and pod.step is not None and not pod.leaving:
+            left = pod.due - self._loop.time() if pod.handle is not None else pod.left
+            asked = not self._nodes[pod.node].frozen
+            self._progress.ended(current, pod.run - max(0.0, left), asked=asked)
+
+    def _forget(self, current: port.Object) -> None:
+        uid = current["metadata"]["uid"]
         pod = self._pods.pop(uid, None)
         if pod is not None:
+            self._save(pod, current)
             _cancel(pod)
             self._uncharge(pod)
             self._nodes[pod.node].uids.discard(uid)
-            self._evictions.discard(uid)
-            self._orphans.discard(uid)
+            self._evictions.forget(uid)
 
     # Steps of a pod, each in a callback of its own
 
     def _admit(self, uid: str, pod: _Pod, current: port.Object) -> None:
-        for name in (pods.START_AFTER, pods.RUN_FOR, pods.FAIL_AFTER, pods.TERMINATE_AFTER):
+        for name in pods.DURATIONS:
             try:
                 pods.seconds(current, name)
             except api_errors.BadValueError as error:
@@ -267,9 +275,13 @@ class Kubelets:
     def _run(self, uid: str, pod: _Pod, current: port.Object) -> None:
         pod.running = True
         succeed, fail = pods.seconds(current, pods.RUN_FOR), pods.seconds(current, pods.FAIL_AFTER)
+        if succeed is not None:
+            succeed = self._progress.left(current, succeed)
         if fail is not None and (succeed is None or fail <= succeed):
+            pod.run = fail
             self._plan(uid, pod, fail, self._fail)
         elif succeed is not None:
+            pod.run = succeed
             self._plan(uid, pod, succeed, self._succeed)
 
     def _succeed(self, _uid: str, pod: _Pod, current: port.Object) -> None:
@@ -278,9 +290,13 @@ class Kubelets:
     def _fail(self, _uid: str, pod: _Pod, current: port.Object) -> None:
         text = pods.annotation(current, pods.EXIT_CODE) or ""
         code = int(text) if text.isascii() and text.isdigit() and int(text) else 1
+        self._progress.ended(current, pod.run or 0.0, asked=False)
         self._write(pod, podstatus.ended(current, self._store.now_ms(), exit_code=code))
 
-    def _remove(self, uid: str, pod: _Pod, _current: port.Object) -> None:
+    def _remove(self, uid: str, pod: _Pod, current: port.Object) -> None:
+        if not pods.finished(current):
+            # Its containers end first, and are seen to.
+            self._write(pod, podstatus.ended(current, self._store.now_ms(), exit_code=_TERMINATED))
         self._store.delete(port.PODS, pod.namespace, pod.name, uid=uid, grace_seconds=0)
 
     def _plan(self, uid: str, pod: _Pod, delay: float, step: _Step) -> None:

@@ -1,8 +1,9 @@
 """What nodes report and what follows: conditions, taints, and how long pods tolerate them.
 
 Stands in for the kubelets' heartbeats, the node lifecycle controller and the taint controller. A node is up
-unless its annotation `sim/down` says otherwise: "unknown" for a node that no longer reports (Ready Unknown,
-taint `unreachable`), any other value for one that reports trouble (Ready False, taint `not-ready`).
+unless its annotation `sim/down` says otherwise: "silent" for a node that falls silent, which is noticed after
+`NOTICED_AFTER`, "unknown" for one of which that has been noticed (Ready Unknown, taint `unreachable`), any
+other value for one that reports trouble (Ready False, taint `not-ready`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ from lstqueue.kube import port
 DOWN = "sim/down"
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+NOTICED_AFTER = 50.0
+"""Seconds without a heartbeat after which a node counts as unreachable."""
+
+SILENT = "silent"
+_MUTE = (SILENT, "unknown")
 
 _PRESSURES = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -29,6 +36,22 @@ _PRESSURES = (
 def down(node: port.Object) -> bool:
     """Whether the node is simulated as down."""
     return pods.annotation(node, DOWN) is not None
+
+
+def silent(node: port.Object) -> bool:
+    """Whether the node has fallen silent, noticed or not."""
+    return pods.annotation(node, DOWN) == SILENT
+
+
+def mute(node: port.Object) -> bool:
+    """Whether no heartbeats come from the node."""
+    return pods.annotation(node, DOWN) in _MUTE
+
+
+def out_of_service(node: port.Object) -> bool:
+    """Whether the node is not ready, and somebody has said that it will not come back as it was."""
+    taints = node.get("spec", {}).get("taints") or ()
+    return not pods.is_ready(node) and any(taint["key"] == OUT_OF_SERVICE for taint in taints)
 
 
 def report(store: Store, node: port.Object) -> None:
@@ -67,7 +90,7 @@ def _ready_condition(node: port.Object) -> Mapping[str, str]:
     if value is None:
         reason, message = "KubeletReady", "kubelet is posting ready status"
         return {"type": "Ready", "status": "True", "reason": reason, "message": message}
-    if value == "unknown":
+    if value in _MUTE:
         reason, message = "NodeStatusUnknown", "Kubelet stopped posting node status."
         return {"type": "Ready", "status": "Unknown", "reason": reason, "message": message}
     return {"type": "Ready", "status": "False", "reason": "SimDown", "message": DOWN}
@@ -75,7 +98,7 @@ def _ready_condition(node: port.Object) -> Mapping[str, str]:
 
 def _report_taints(store: Store, node: port.Object) -> None:
     value = pods.annotation(node, DOWN)
-    wanted = "" if value is None else UNREACHABLE if value == "unknown" else NOT_READY
+    wanted = "" if value is None else UNREACHABLE if value in _MUTE else NOT_READY
     taints: list[dict[str, Any]] = node.get("spec", {}).get("taints") or []
     kept = [taint for taint in taints if taint["key"] not in (NOT_READY, UNREACHABLE)]
     if wanted and not any(taint["key"] == wanted for taint in taints):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lstqueue.api import durations, errors, quantities
@@ -17,20 +17,38 @@ RUN_FOR = "sim/run-for"
 FAIL_AFTER = "sim/fail-after"
 EXIT_CODE = "sim/exit-code"
 TERMINATE_AFTER = "sim/terminate-after"
+CHECKPOINT_EVERY = "sim/checkpoint-every"
+CHECKPOINT_ON_TERM = "sim/checkpoint-on-term"
+RESTORE_FOR = "sim/restore-for"
+DURATIONS = (START_AFTER, RUN_FOR, FAIL_AFTER, TERMINATE_AFTER, CHECKPOINT_EVERY, RESTORE_FOR)
 
 
 def requests(spec: Mapping[str, Any]) -> Amounts:
-    """Return what a pod with this spec is charged on its node.
+    """Return what a pod with this spec is charged on its node, one pod slot included.
+
+    An absent request is its limit: the API server stores it so, a template need not. An amount that cannot be
+    read counts as more than any node has.
+    """
+    amounts = totals(spec, ("limits", "requests"))
+    amounts["pods"] = 1
+    return amounts
+
+
+def totals(spec: Mapping[str, Any], parts: Sequence[str]) -> Amounts:
+    """Return what a pod's containers ask for together, overhead included; zeros are left out.
 
     Init containers run one after another before the others, except sidecars (restartPolicy Always), which
-    stay; so the charge per resource is the larger of the long-running sum and of each init container with
-    the sidecars started before it, plus overhead, plus one pod slot. An amount that cannot be read counts as
-    more than any node has.
+    stay; so the total of a resource is the larger of the long-running sum and of each init container with
+    the sidecars started before it.
+
+    Args:
+        spec: the pod's spec.
+        parts: of a container's `resources`; later ones win over earlier ones.
     """
     lasting: Amounts = {}
     peak: Amounts = {}
     for container in spec.get("initContainers") or ():
-        wanted = _of_container(container)
+        wanted = of_container(container, parts)
         if container.get("restartPolicy") == "Always":
             _add(lasting, wanted)
             _raise(peak, lasting)
@@ -38,19 +56,19 @@ def requests(spec: Mapping[str, Any]) -> Amounts:
             _add(wanted, lasting)
             _raise(peak, wanted)
     for container in spec.get("containers") or ():
-        _add(lasting, _of_container(container))
+        _add(lasting, of_container(container, parts))
     _raise(lasting, peak)
     _add(lasting, _parsed(spec.get("overhead") or {}, quantities.LARGEST))
-    lasting["pods"] = 1
     return {name: amount for name, amount in lasting.items() if amount}
 
 
-def _of_container(container: Mapping[str, Any]) -> Amounts:
+def of_container(container: Mapping[str, Any], parts: Sequence[str]) -> Amounts:
+    """Return what one container's `resources` say, by the parts to look at; later ones win."""
     resources = container.get("resources") or {}
-    # An absent request is its limit: the API server stores it so, a template need not.
-    return _parsed(
-        {**(resources.get("limits") or {}), **(resources.get("requests") or {})}, quantities.LARGEST
-    )
+    merged: dict[str, Any] = {}
+    for part in parts:
+        merged.update(resources.get(part) or {})
+    return _parsed(merged, quantities.LARGEST)
 
 
 def _parsed(amounts: Mapping[str, Any], unreadable: int) -> Amounts:
