@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from urllib import parse
 
 import aiohttp
+import orjson
 from kubernetes.aio import client
 from kubernetes.aio.client import rest
 
@@ -40,6 +41,23 @@ class _Connections(rest.RESTClientObject):
 
     def _create_connector(self) -> aiohttp.TCPConnector:
         return aiohttp.TCPConnector(limit=self.maxsize, ssl=self.ssl_context, keepalive_timeout=_KEEP_IDLE)
+
+    async def send(
+        self, method: str, url: str, *, headers: Mapping[str, str], body: port.Object | None
+    ) -> aiohttp.ClientResponse:
+        """Send a request as the library does; its own `request` encodes and dispatches at twice the cost."""
+        if self.pool_manager is None:
+            self.pool_manager = self._create_pool_manager()
+        return await self.pool_manager.request(
+            method,
+            url,
+            headers=headers,
+            data=None if body is None else orjson.dumps(body),
+            timeout=_NO_TIMEOUT,
+            proxy=self.proxy,
+            proxy_headers=self.proxy_headers,
+            server_hostname=self.configuration.tls_server_name,
+        )
 
 
 async def connect(
@@ -69,10 +87,10 @@ async def connect(
     configuration = await login.configure(url=url, token=token, ca=ca, kubeconfig=kubeconfig, context=context)
     try:
         api = client.ApiClient(configuration)
-        api.rest_client = _Connections(configuration)
+        connections = api.rest_client = _Connections(configuration)
     except (OSError, ValueError) as error:
         raise LoginError(f"the certificates for {configuration.host} cannot be used: {error}") from error
-    return KubeClient(api, deadline=deadline, watch_slack=watch_slack)
+    return KubeClient(api, connections, deadline=deadline, watch_slack=watch_slack)
 
 
 class KubeClient:
@@ -80,12 +98,16 @@ class KubeClient:
 
     Args:
         api: the library's client, which this object owns.
+        connections: those of `api`.
         deadline: seconds within which each call must be answered.
         watch_slack: seconds that a watch may outlive the time it asked the server for.
     """
 
-    def __init__(self, api: client.ApiClient, *, deadline: float, watch_slack: float) -> None:
+    def __init__(
+        self, api: client.ApiClient, connections: _Connections, *, deadline: float, watch_slack: float
+    ) -> None:
         self._api = api
+        self._connections = connections
         self._deadline = deadline
         self._watch_slack = watch_slack
         self._closed = False
@@ -287,15 +309,9 @@ class KubeClient:
             raise port.UnavailableError(0, "Closed", f"{method} {path}: this client has been closed")
         url = f"{self.host}{path}"
         encoded = parse.urlencode(list(query), quote_via=parse.quote)
-        response = await self._api.call_api(
-            method,
-            f"{url}?{encoded}" if encoded else url,
-            header_params=headers,
-            body=body,
-            _request_timeout=_NO_TIMEOUT,
+        return await self._connections.send(
+            method, f"{url}?{encoded}" if encoded else url, headers=headers, body=body
         )
-        answer: aiohttp.ClientResponse = response.response
-        return answer
 
 
 async def _next_chunk(answer: aiohttp.ClientResponse, end: float, path: str) -> bytes:

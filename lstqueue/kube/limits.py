@@ -50,6 +50,8 @@ class Bucket:
     async def take(self) -> float:
         """Wait for a token; return the seconds waited."""
         loop = asyncio.get_running_loop()
+        if not self._interval and self._paused_until <= loop.time() and not self._turn.locked():
+            return 0.0
         asked = loop.time()
         async with self._turn:
             # A pause may begin while we sleep, hence the loop.
@@ -79,6 +81,7 @@ class LimitedApi:
         rate: writes per second; 0 is no limit.
         burst: writes at once after a rest.
         in_flight: requests, reads included, that may be unanswered at a time.
+        fence: called when a write is about to be sent, after all waiting; what it raises keeps it from that.
 
     Attributes:
         requests: requests sent, by (verb, plural of the kind). Dry runs count as the verb `dry_run`, as they
@@ -89,13 +92,20 @@ class LimitedApi:
     """
 
     def __init__(
-        self, api: port.KubeApi, *, rate: float = 50.0, burst: int = 100, in_flight: int = 16
+        self,
+        api: port.KubeApi,
+        *,
+        rate: float = 50.0,
+        burst: int = 100,
+        in_flight: int = 16,
+        fence: Callable[[], None] | None = None,
     ) -> None:
         if in_flight < 1:
             raise ValueError(f"in_flight must be at least 1, not {in_flight!r}")
         self._api = api
         self._bucket = Bucket(rate=rate, burst=burst)
         self._places = asyncio.Semaphore(in_flight)
+        self._fence = fence
         self.requests: Counter[tuple[str, str]] = Counter()
         self.errors: Counter[tuple[str, str, int]] = Counter()
         self.throttled = 0.0
@@ -226,10 +236,19 @@ class LimitedApi:
             self.throttled += waited
         finally:
             self.waiting -= 1
-        return await self._read(verb, plural, send)
+        return await self._read(verb, plural, send, fence=self._fence)
 
-    async def _read(self, verb: str, plural: str, send: Callable[[], Awaitable[_T]]) -> _T:
+    async def _read(
+        self,
+        verb: str,
+        plural: str,
+        send: Callable[[], Awaitable[_T]],
+        *,
+        fence: Callable[[], None] | None = None,
+    ) -> _T:
         async with self._places:
+            if fence is not None:
+                fence()
             self.requests[verb, plural] += 1
             try:
                 return await send()

@@ -23,6 +23,7 @@ _REFRESH = 60.0
 """Seconds between two looks at a kubeconfig's credentials; the library does the same inside a pod."""
 
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
+_NAMESPACE = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 # What the library's loaders raise for files that are missing, malformed or of the wrong shape.
 _UNUSABLE = (
@@ -111,6 +112,20 @@ async def configure(
         )
     _finish(configuration)
     return configuration
+
+
+def by_service_account(*, url: str | None, kubeconfig: str | None, context: str | None) -> bool:
+    """Whether `configure` would use the account of the pod we run in."""
+    told = url is not None or kubeconfig is not None or context is not None or os.environ.get("KUBECONFIG")
+    return not told and bool(os.environ.get(_IN_CLUSTER))
+
+
+def pod_namespace(path: pathlib.Path = _NAMESPACE) -> str | None:
+    """Return the namespace of the pod we run in, None when there is none."""
+    try:
+        return path.read_text().strip() or None
+    except OSError:
+        return None
 
 
 async def authorization(configuration: client.Configuration) -> str:

@@ -13,6 +13,7 @@ inside the stream), everything is listed again, and what vanished meanwhile is t
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -38,6 +39,8 @@ about three of them to say that it does not know a version yet."""
 
 _JITTER = 0.2
 """Part of the watch's length that varies, so that the watches of a process do not all end together."""
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -98,6 +101,7 @@ class Reflector:
     Attributes:
         counts: figures for metrics.
         synced: set with `on_synced`.
+        answered: set with `synced`, or once the server says that the kind may not be read, or is not there.
         last_activity: time of the loop's clock at which the server last said something; None before that.
         last_error: the latest failure, None once the server has answered since.
     """
@@ -134,6 +138,7 @@ class Reflector:
         self._watches = 0
         self.counts = Counts()
         self.synced = asyncio.Event()
+        self.answered = asyncio.Event()
         self.last_activity: float | None = None
         self.last_error: port.ApiError | None = None
 
@@ -161,6 +166,10 @@ class Reflector:
         """Note a failure; return the seconds to wait."""
         self._failures += 1
         self.counts.errors[error.reason] += 1
+        if isinstance(error, port.ForbiddenError | port.NotFoundError):
+            if str(error) != str(self.last_error):
+                _LOG.warning("%s cannot be read, and it is tried again: %s", self._resource.plural, error)
+            self.answered.set()
         self.last_error = error
         if not isinstance(error, port.UnavailableError) or self._failures % _TRUST == 0:
             self._version = ""
@@ -203,6 +212,7 @@ class Reflector:
             self.counts.relists += 1
         else:
             self.synced.set()
+            self.answered.set()
             if self._on_synced is not None:
                 self._on_synced()
 
