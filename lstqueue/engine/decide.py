@@ -3,27 +3,35 @@
 The steps, by the numbers and names of docs/engine.md:
 
 1. *Refresh*: estimates, slack and band of every job.
+2. *Shed*: in an overload, those given up for now so that the others hold.
 3. *Order*: one total order of those who wait.
-4. *Fit*: in that order quota, then the whole gang on nodes; what fits is admitted.
+4. *Fit*: in that order quota, then the whole gang on nodes; what fits is admitted. Before that *claims*:
+   owners whose victims have left start where they claimed, the victims of the others are suspended.
+5. *Preempt*: for those at their last moment others are to be suspended; they claim their place.
 7. *Verdict*: forecast, and how likely each deadline is to hold.
 8. *Explain*: on demand, `explain.explain`, from what the pass kept.
 
-Steps 2 (shed), 5 (preempt) and 6 (reserve) are not built: nothing is suspended for another job, no room is
-kept for one. The invariant the pass keeps: every admission is of a whole gang that waits, within its queue's
-quota and on nodes that have the room, all of them together. Same snapshot, time and configuration, same plan.
+Step 6 (reserve) is not built: no room is kept for a gang that waits for others to end. The invariants the
+pass keeps: every admission is of a whole gang that waits, within its queue's quota and on nodes that have the
+room, all of them together; nobody is suspended for a job that would not then fit completely. Same snapshot,
+time and configuration, same plan.
 """
 
 from __future__ import annotations
 
 from lstqueue.engine import (
+    claims,
     estimate,
     fit,
+    foresight,
     kept,
     model,
     order,
-    outlook,
+    overload,
+    preempt,
     reasons,
     room,
+    shed,
     slack,
     standing,
     verdict,
@@ -52,30 +60,41 @@ def decide(snapshot: model.Snapshot, now: int, config: model.Config = DEFAULTS) 
     standings = {job.uid: standing.refresh(job, now, config) for job in active}
     known = kept.survey(snapshot, standings, now, config)
 
+    # 2. Shed
+    known.shedding = shed.step(_scene(known, jobs))
+
+    # Claims
+    known.claims = claims.settle(known)
+    known.drained = claims.drain(known)
+
     # 3. Order
     waiting = [here for here in standings.values() if not estimate.is_placed(here.job)]
     for here in waiting:
-        if (code := order.barred(here.job, known.queues)) is not None:
+        if (code := _barred(known, here.job)) is not None:
             known.codes[here.job.uid] = code
+    waiting = [here for here in waiting if here.job.uid not in known.claims.admit]
     trying = [here for here in waiting if here.job.uid not in known.codes]
     known.line = order.line_up(trying, known.queues, known.gangs, config)
 
     # 4. Fit
     known.fitted = fit.walk(known.line, known.free, known.possible, now)
     known.codes |= known.fitted.codes
-    admissions = tuple(
-        _admission(known, turn) for turn in known.line if turn.standing.job.uid in known.fitted.placed
-    )
+
+    # 5. Preempt
+    known.preempted = preempt.step(known)
 
     # 7. Verdict
-    stale, forecast = _forecast(known, jobs)
+    stale, forecast = foresight.step(known, jobs)
     for here in standings.values():
         if (update := _update(known, here)) is not None:
             known.updates[here.job.uid] = update
 
     return model.Plan(
         now=now,
-        admit=admissions,
+        admit=_admissions(known),
+        claim=_claims(known),
+        suspend=(*known.drained, *_victims(known)),
+        drop=tuple(known.claims.drop.values()),
         updates=tuple(known.updates.values()),
         wake_at=_wake_at(known, forecast_pending=stale and not forecast),
         forecast=forecast,
@@ -84,47 +103,53 @@ def decide(snapshot: model.Snapshot, now: int, config: model.Config = DEFAULTS) 
     )
 
 
-def _admission(known: kept.Kept, turn: order.Turn) -> model.Admission:
-    job = turn.standing.job
-    groups = room.by_group(known.fitted.placed[job.uid], known.nodes)
-    return model.Admission(job.uid, job.queue, tuple(groups[index] for index in range(len(job.groups))))
+def _scene(known: kept.Kept, jobs: list[model.Job]) -> overload.Scene:
+    rows = known.free.ledger.rows
+    return overload.Scene(
+        jobs,
+        known.standings,
+        known.queues,
+        known.gangs,
+        known.possible,
+        known.nodes,
+        rows.resources,
+        rows.allocatable,
+        known.used,
+        known.now,
+        known.config,
+    )
 
 
-def _forecast(known: kept.Kept, jobs: list[model.Job]) -> tuple[bool, bool]:
-    """Forecast for whom this pass must answer: everybody in line now and then, else those who are new.
-
-    Returns:
-        (whether published forecasts are out of date, whether this pass forecast everybody in line).
-    """
-    snapshot, now, config = known.snapshot, known.now, known.config
-    line = _foreseeable(known)
-    if not line:
-        return False, False
-    stale = snapshot.changed or any(_outran(job, snapshot.forecast_at, now, config) for job in jobs)
-    due = stale and now - snapshot.forecast_at >= config.forecast_interval
-    asked = [turn.standing.job.uid for turn in line if due or verdict.wants_forecast(turn.standing)]
-    if asked:
-        placed = known.fitted.placed
-        scene = outlook.Scene(known.free, known.nodes, jobs, known.standings, line, placed, now, config)
-        known.outlooks = outlook.foresee(scene, frozenset(asked))
-    return stale, len(asked) == len(line)
+def _barred(known: kept.Kept, job: model.Job) -> model.Code | None:
+    """Why a job does not stand in line; None when it does, or starts where it claimed."""
+    if job.state is not model.State.CLAIMING:
+        return order.barred(job, known.queues)
+    return None if job.uid in known.claims.admit else model.Code.CLAIMING
 
 
-def _foreseeable(known: kept.Kept) -> list[order.Turn]:
-    """Those at the front of the line who stay in it and could fit some day, as many as a forecast follows."""
-    found: list[order.Turn] = []
+def _admissions(known: kept.Kept) -> tuple[model.Admission, ...]:
+    """Owners of claims first, then the line."""
+    found: list[model.Admission] = []
+    for uid, stake in known.claims.admit.items():
+        found.append(model.Admission(uid, stake.here.job.queue, stake.claim.groups))
     for turn in known.line:
-        if len(found) == known.config.forecast_depth:
-            break
-        uid = turn.standing.job.uid
-        if uid not in known.fitted.placed and known.codes.get(uid) not in fit.NEVER_FITS:
-            found.append(turn)
-    return found
+        job = turn.standing.job
+        if job.uid in known.fitted.placed:
+            groups = room.by_group(known.fitted.placed[job.uid], known.nodes)
+            placed = tuple(groups[index] for index in range(len(job.groups)))
+            found.append(model.Admission(job.uid, job.queue, placed))
+    return tuple(found)
 
 
-def _outran(job: model.Job, since: int, now: int, config: model.Config) -> bool:
-    moved = estimate.next_outrun(job, since, config)
-    return moved is not None and moved <= now
+def _claims(known: kept.Kept) -> tuple[model.Claiming, ...]:
+    claimed = known.preempted.claim.items()
+    return tuple(model.Claiming(uid, stake.here.job.queue, stake.claim) for uid, stake in claimed)
+
+
+def _victims(known: kept.Kept) -> list[model.Suspend]:
+    """Those suspended for claims, without those who are drained in any case."""
+    drained = {suspend.uid for suspend in known.drained}
+    return [suspend for suspend in known.claims.suspend if suspend.uid not in drained]
 
 
 def _update(known: kept.Kept, here: standing.Standing) -> model.Update | None:
@@ -134,18 +159,22 @@ def _update(known: kept.Kept, here: standing.Standing) -> model.Update | None:
     bucket = slack.bucket(here.slack)
     if estimate.is_placed(job):
         judged = verdict.running(here, job.since)
-    elif job.uid in known.fitted.placed:
+    elif job.uid in known.fitted.placed or job.uid in known.claims.admit:
         judged = verdict.running(here, known.now)
     else:
         judged = verdict.waiting(here, code, known.outlooks.get(job.uid))
+    judged = verdict.unless_given_up(judged, here)
     moved = verdict.differs(told.verdict, judged, known.config.forecast_tolerance)
     same = not moved and (here.band, code, bucket) == (told.band, told.code, told.slack)
     restate = job.uid in known.snapshot.restate
     if same and not restate:
         return None
     message = reasons.message(known, job, code)  # costly for thousands, so only for those who may need it
+    if (given := known.shedding.given.get(job.uid)) is not None:
+        judged = verdict.given_up(judged, shed.sentence(given, job, known.now))
     said = verdict.worded(judged, message)
-    renew = (restate or not judged.reason) and verdict.reads_differently(told.verdict, said)
+    turned = (here.band is model.Band.SHED) is not (told.band is model.Band.SHED)
+    renew = (restate or turned or not judged.reason) and verdict.reads_differently(told.verdict, said)
     if same and not renew and message == job.words:
         return None
     if not moved and not renew:
@@ -160,18 +189,30 @@ def _wake_at(known: kept.Kept, *, forecast_pending: bool) -> int | None:
     ]
     if forecast_pending:
         times.append(known.snapshot.forecast_at + known.config.forecast_interval)
+    if known.shedding.wake is not None:
+        times.append(known.shedding.wake)
+    times += known.preempted.wakes
+    times += [claims.expiry(stake) for stake in known.going() if stake.claim.committed]
     return min((time for time in times if time > known.now), default=None)
 
 
 def _counts(known: kept.Kept, jobs: list[model.Job]) -> tuple[tuple[str, int], ...]:
     states = [job.state for job in jobs]
     return (
-        ("waiting", states.count(model.State.WAITING) - len(known.fitted.placed)),
+        (
+            "waiting",
+            states.count(model.State.WAITING) - len(known.fitted.placed) - len(known.preempted.claim),
+        ),
         ("held_back", states.count(model.State.HELD_BACK)),
         ("admitted", states.count(model.State.ADMITTED)),
         ("running", states.count(model.State.RUNNING)),
         ("ending", states.count(model.State.ENDING)),
-        ("admitting", len(known.fitted.placed)),
+        ("claiming", len(known.going())),
+        ("admitting", len(known.fitted.placed) + len(known.claims.admit)),
+        ("suspending", len(known.drained) + len(_victims(known))),
         ("fits_tried", known.fitted.tries),
+        ("victim_searches", known.preempted.searches),
         ("forecast", len(known.outlooks)),
+        ("shed", len(known.shedding.given)),
+        ("node_sets_merged", known.shedding.merged),
     )

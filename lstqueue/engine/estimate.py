@@ -1,9 +1,10 @@
 """How long a gang still runs: when it would finish, as three quantiles in absolute time.
 
-An estimate is the run time of the whole gang from its start. A job that waits would finish at now + launch
-cost + estimate; one that was admitted finishes at its start + estimate, where the start is when it ran in
+An estimate is the run time of the whole gang from its first start; what suspensions left of its progress
+(`Job.saved`) is done, so the rest of it remains. A job that waits would finish at now + launch cost + what
+remains; one that was admitted finishes at its start + what remained then, where the start is when it ran in
 full, or until that is known its admission + launch cost. Nothing is killed by prediction: an estimate that
-was outrun grows.
+was outrun grows, whether it was outrun in one run or over several.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lstqueue.engine import model
+
+LEAST = model.MINUTE
+"""What remains of a job that saved all it was expected to need, unless its whole estimate is less."""
 
 
 class Finish(NamedTuple):
@@ -49,20 +53,25 @@ def start(job: model.Job) -> int:
     return job.since + job.overhead if job.state is model.State.ADMITTED else job.since
 
 
+def remaining(job: model.Job, config: model.Config) -> model.Estimate | None:
+    """What a start of `job` has before it: its estimate less what is saved. None without an estimate."""
+    if not job.saved:
+        return job.estimate
+    totals = _totals(job, 0, config)
+    if totals is None:
+        return None
+    return model.Estimate(totals.lo - job.saved, totals.mid - job.saved, totals.hi - job.saved)
+
+
 def finish(job: model.Job, now: int, config: model.Config) -> Finish | None:
     """When `job` would finish: started now if it waits, as it runs otherwise. None without an estimate."""
-    estimate = job.estimate
-    if estimate is None:
+    placed = is_placed(job)
+    begin = start(job) if placed else now + job.overhead
+    totals = _totals(job, now - begin if placed else 0, config)
+    if totals is None:
         return None
-    if not is_placed(job):
-        begin = now + job.overhead
-        return Finish(begin + estimate.lo, begin + estimate.mid, begin + estimate.hi)
-    begin = start(job)
-    elapsed, factor = now - begin, config.outrun_factor
-    mid = grown(estimate.mid, elapsed, factor)
-    lo = min(mid, grown(estimate.lo, elapsed, factor))
-    hi = max(mid, grown(estimate.hi, elapsed, factor))
-    return Finish(begin + lo, begin + mid, begin + hi)
+    first = begin - job.saved  # as if everything saved had been done in this one run
+    return Finish(first + totals.lo, first + totals.mid, first + totals.hi)
 
 
 def next_outrun(job: model.Job, now: int, config: model.Config) -> int | None:
@@ -70,9 +79,26 @@ def next_outrun(job: model.Job, now: int, config: model.Config) -> int | None:
     if job.estimate is None or not is_placed(job):
         return None
     begin = start(job)
-    elapsed, factor = now - begin, config.outrun_factor
     quantiles = (job.estimate.lo, job.estimate.mid, job.estimate.hi)
-    return begin + min(grown(quantile, elapsed, factor) for quantile in quantiles) + 1
+    return begin - job.saved + min(_total(job, quantile, now - begin, config) for quantile in quantiles) + 1
+
+
+def _totals(job: model.Job, elapsed: int, config: model.Config) -> model.Estimate | None:
+    """The estimate as saved work and `elapsed` ms of this run have outrun it."""
+    if job.estimate is None:
+        return None
+    mid = _total(job, job.estimate.mid, elapsed, config)
+    lo = min(mid, _total(job, job.estimate.lo, elapsed, config))
+    hi = max(mid, _total(job, job.estimate.hi, elapsed, config))
+    return model.Estimate(lo, mid, hi)
+
+
+def _total(job: model.Job, quantile: int, elapsed: int, config: model.Config) -> int:
+    saved, factor = job.saved, config.outrun_factor
+    if not saved:
+        return grown(quantile, elapsed, factor)
+    least = saved + min(quantile, LEAST)
+    return grown(max(grown(quantile, saved, factor), least), saved + elapsed, factor)
 
 
 def is_placed(job: model.Job) -> bool:

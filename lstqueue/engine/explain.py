@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lstqueue.engine import fit, gangs, model, order, reasons, room, words
+from lstqueue.engine import fit, gangs, model, order, pleas, reasons, room, shed, words
 from lstqueue.engine.kept import Kept
 from lstqueue.topology.model import PODS
 from lstqueue.topology.table import Mask
@@ -39,8 +39,9 @@ def explain(snapshot: model.Snapshot, plan: model.Plan, uid: str) -> model.Expla
         raise ValueError(f"uid: the snapshot has no job {uid}; look its uid up again")
     code = kept.codes.get(uid)
     if code is None:
-        return model.Explanation(uid, None, _not_waiting(kept, job), needed=_needed(job))
-    message = reasons.message(kept, job, code)
+        message, suspended = _not_waiting(kept, job) + _given_up(kept, job), pleas.suspended(kept, uid)
+        return model.Explanation(uid, None, message, needed=_needed(job), preemption=suspended)
+    message = _message(kept, job, code)
     gang = kept.gangs.get(uid)
     if gang is None or gang.unlisted is not None:
         return model.Explanation(uid, code, message, needed=_needed(job), change=_advice(code))
@@ -52,14 +53,24 @@ def explain(snapshot: model.Snapshot, plan: model.Plan, uid: str) -> model.Expla
         needed=_needed(job),
         free=_free(kept, gang),
         largest=reasons.fitting(kept.free, member),
-        blockers=(*_ahead(kept, job, gang), *_holding(kept, gang, code)),
+        blockers=_blockers(kept, job, gang, code),
         start=_start(kept, job),
         change=_change(kept, job, gang, code),
+        preemption=pleas.waiting(kept, kept.standings[uid], code),
     )
 
 
+def _message(kept: Kept, job: model.Job, code: model.Code) -> str:
+    return reasons.message(kept, job, code) + _given_up(kept, job)
+
+
+def _given_up(kept: Kept, job: model.Job) -> str:
+    given = kept.shedding.given.get(job.uid)
+    return "" if given is None else " " + shed.sentence(given, job, kept.now)
+
+
 def _not_waiting(kept: Kept, job: model.Job) -> str:
-    if job.uid in kept.fitted.placed:
+    if job.uid in kept.fitted.placed or job.uid in kept.claims.admit:
         return "It is admitted by this pass."
     if job.state is model.State.ENDING:
         return "It has ended or was suspended, and its pods still leave."
@@ -97,6 +108,15 @@ def _free(kept: Kept, gang: gangs.Gang) -> tuple[tuple[str, int], ...]:
     return tuple((name, amount) for name, amount in pairs if name in asked)
 
 
+def _blockers(kept: Kept, job: model.Job, gang: gangs.Gang, code: model.Code) -> tuple[model.Blocker, ...]:
+    if code is model.Code.QUEUE_HELD:
+        return ()
+    if (stake := kept.staked.get(job.uid)) is not None:
+        there = [one for one in stake.victims if one.assigned]
+        return tuple(model.Blocker(one.uid, one.namespace, one.name, "holding") for one in there[:MOST])
+    return (*_ahead(kept, job, gang), *_holding(kept, gang, code))
+
+
 def _ahead(kept: Kept, job: model.Job, gang: gangs.Gang) -> Iterator[model.Blocker]:
     """Those before it in line who still wait for room or quota it could use as well, first ones first."""
     mine = _nodes(kept, gang, lasting=True)
@@ -106,7 +126,7 @@ def _ahead(kept: Kept, job: model.Job, gang: gangs.Gang) -> Iterator[model.Block
         if other.uid == job.uid or named == MOST:
             return
         code = kept.codes.get(other.uid)
-        if code is None or code in fit.NEVER_FITS or code is model.Code.BACKING_OFF:
+        if code is None or code in fit.NEVER_FITS or code in _ASIDE:
             continue
         if other.queue == job.queue or bool((mine & _nodes(kept, turn.gang, lasting=True)).any()):
             named += 1
@@ -127,6 +147,10 @@ def _holding(kept: Kept, gang: gangs.Gang, code: model.Code) -> list[model.Block
             if here is not None and here.finish is not None:
                 end = here.finish.mid
             found.append((end, job.uid, job))
+    for uid, stake in kept.staked.items():
+        other = code is model.Code.QUOTA_EXCEEDED and stake.whole.queue != gang.queue
+        if uid not in kept.claims.admit and not other and bool(mine[stake.whole.nodes].any()):
+            found.append((order.NEVER - 1, uid, stake.here.job))
     found.sort(key=lambda entry: entry[:2])
     return [model.Blocker(job.uid, job.namespace, job.name, "holding") for _, _, job in found[:MOST]]
 
@@ -208,6 +232,9 @@ def _advice(code: model.Code) -> str:
     return _ADVICE.get(code, "")
 
 
+_ASIDE = frozenset((model.Code.BACKING_OFF, model.Code.OBSERVING, model.Code.CLAIMING))
+"""Codes of those in line who take nobody's turn."""
+
 _ADVICE = {
     model.Code.QUEUE_NOT_FOUND: "Name a queue that exists.",
     model.Code.RESOURCE_NOT_IN_QUEUE: "List the resource in a pool of the queue, or use another queue.",
@@ -215,4 +242,7 @@ _ADVICE = {
     model.Code.NO_MATCHING_NODES: "Ask for less, loosen the constraints, or add nodes.",
     model.Code.QUOTA_TOO_SMALL: "Ask for less, or raise the nominal quota.",
     model.Code.BACKING_OFF: "Nothing: it is tried again by itself.",
+    model.Code.QUEUE_HELD: "Set the queue's stopPolicy to None, or use another queue.",
+    model.Code.OBSERVING: "Set the queue's mode to Enforce, or use another queue.",
+    model.Code.CLAIMING: "Nothing: it starts by itself.",
 }

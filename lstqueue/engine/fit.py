@@ -2,7 +2,8 @@
 
 Within a pass room only shrinks, so a lane that failed once has failed for the pass. A job that lacks room
 does not hold up others of an `lst` or `edf` queue. In a strict `fifo` queue it does: whoever stands behind it
-waits, fit or not. Those that could never fit, or may not be tried yet, block nobody.
+waits, fit or not. Those that could never fit, may not be tried yet, or stand in a queue that only observes,
+block nobody.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ def walk(line: list[order.Turn], free: room.Room, possible: Possibility, now: in
         job = turn.standing.job
         if turn.gang.unlisted is not None:
             done.codes[job.uid] = model.Code.RESOURCE_NOT_IN_QUEUE
+        elif turn.observed:
+            done.codes[job.uid] = possible.code(turn.gang) or model.Code.OBSERVING
         elif job.not_before > now:
             done.codes[job.uid] = possible.code(turn.gang) or model.Code.BACKING_OFF
         elif turn.lane in stuck:

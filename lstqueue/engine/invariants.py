@@ -1,14 +1,15 @@
 """What must hold of every snapshot and of every plan. Pure, slow and obvious; used by tests and by operators.
 
 Written without the columns and ledgers of the pass, from the models alone, so that a mistake there cannot
-excuse itself here. Each check returns violations; none raises.
+excuse itself here. Each check returns violations; none raises. What must hold of claims and suspensions is in
+`justice`.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lstqueue.engine import estimate, model
 from lstqueue.topology import eligibility
@@ -26,6 +27,9 @@ class Rule(enum.Enum):
     ADMISSION = "only waiting jobs are admitted, once, where they may run"
     WAKE = "a plan wakes up after it was made"
     DELTA = "a plan changes only what differs"
+    CLAIM = "a claim is whole, on nodes that its owner may use, and nobody is claimed twice"
+    GAIN = "nobody is suspended for a job that would not then fit completely"
+    VICTIM = "only those are suspended who may be, and only for a claim that is written or a drained queue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,16 @@ def of_plan(snapshot: model.Snapshot, plan: model.Plan) -> tuple[Violation, ...]
         seen.add(admission.uid)
         problems = _admission_problems(snapshot, job, queues.get(job.queue), admission, plan.now)
         found += [Violation(Rule.ADMISSION, job.uid, problem) for problem in problems]
-    found += _room_violations(snapshot, plan, jobs)
+    for claiming in plan.claim:
+        job = jobs.get(claiming.uid)
+        if job is None or claiming.uid in seen:
+            found.append(Violation(Rule.CLAIM, claiming.uid, "unknown, or planned twice"))
+            continue
+        seen.add(claiming.uid)
+        place = model.Admission(claiming.uid, claiming.queue, claiming.claim.groups)
+        problems = _admission_problems(snapshot, job, queues.get(job.queue), place, plan.now)
+        found += [Violation(Rule.CLAIM, job.uid, problem) for problem in problems]
+    found += _room_violations(snapshot, plan)
     found += _delta_violations(snapshot, plan, jobs)
     return tuple(found)
 
@@ -101,10 +114,12 @@ def _add(sums: Amounts, requests: tuple[tuple[str, int], ...], times: int) -> No
 
 
 def _charges(snapshot: model.Snapshot) -> tuple[dict[str, Amounts], dict[str, Amounts]]:
-    """What our jobs use per node: (bound, held)."""
+    """What our jobs use per node: (bound, held); held is what claims own beyond their victims as well."""
     bound: dict[str, Amounts] = {}
     held: dict[str, Amounts] = {}
     for job in snapshot.jobs:
+        for name, amounts in claimed_on_nodes(snapshot, job).items():
+            _add(held.setdefault(name, {}), tuple(amounts.items()), 1)
         for part in job.assigned:
             requests = job.groups[part.group].shape.requests
             _add(bound.setdefault(part.node, {}), requests, part.bound)
@@ -129,9 +144,53 @@ def _node_violations(snapshot: model.Snapshot) -> list[Violation]:
     return found
 
 
+def claimed_on_nodes(snapshot: model.Snapshot, job: model.Job) -> dict[str, Amounts]:
+    """What a job's claim owns on each node beyond what its victims, in their attempt, still hold there."""
+    found: dict[str, Amounts] = {}
+    for index, name, _, count in _places(job):
+        _add(found.setdefault(name, {}), job.groups[index].shape.requests, count)
+    for victim in victims_of(snapshot, job):
+        for part in victim.assigned:
+            if part.node in found:
+                _add(found[part.node], victim.groups[part.group].shape.requests, -part.bound - part.held)
+    return {name: {key: max(0, amount) for key, amount in here.items()} for name, here in found.items()}
+
+
+def claimed_in_pools(snapshot: model.Snapshot, job: model.Job) -> dict[tuple[str, str], Amounts]:
+    """The same of its queue's pools: (queue, pool)."""
+    found: dict[tuple[str, str], Amounts] = {}
+    for index, _, pool, count in _places(job):
+        _add(found.setdefault((job.queue, pool), {}), job.groups[index].shape.requests, count)
+    for victim in victims_of(snapshot, job):
+        for part in victim.assigned:
+            if (key := (victim.queue, part.pool)) in found:
+                _add(found[key], victim.groups[part.group].shape.requests, -part.bound - part.held)
+    return {key: {name: max(0, amount) for name, amount in here.items()} for key, here in found.items()}
+
+
+def victims_of(snapshot: model.Snapshot, job: model.Job) -> list[model.Job]:
+    """The victims of a job's claim that are still known in the attempt it names."""
+    if job.state is not model.State.CLAIMING or job.claim is None:
+        return []
+    attempts = {victim.uid: victim.attempt for victim in job.claim.victims}
+    return [one for one in snapshot.jobs if attempts.get(one.uid) == one.attempt]
+
+
+def _places(job: model.Job) -> list[tuple[int, str, str, int]]:
+    """(group, node, pool, pods) of everything a claiming job owns."""
+    if job.state is not model.State.CLAIMING or job.claim is None:
+        return []
+    found: list[tuple[int, str, str, int]] = []
+    for index, group in enumerate(job.claim.groups[: len(job.groups)]):
+        found += [(index, name, group.pool, count) for name, count in group.nodes]
+    return found
+
+
 def _usage(snapshot: model.Snapshot) -> dict[tuple[str, str], Amounts]:
     usage: dict[tuple[str, str], Amounts] = {}
     for job in snapshot.jobs:
+        for key, amounts in claimed_in_pools(snapshot, job).items():
+            _add(usage.setdefault(key, {}), tuple(amounts.items()), 1)
         for part in job.assigned:
             sums = usage.setdefault((job.queue, part.pool), {})
             _add(sums, job.groups[part.group].shape.requests, part.bound + part.held)
@@ -179,15 +238,9 @@ def _admission_problems(
     admission: model.Admission,
     now: int,
 ) -> list[str]:
-    if job.state is not model.State.WAITING:
-        return [f"it is {job.state.value}"]
     if queue is None or admission.queue != job.queue:
         return ["its queue is not there"]
-    problems: list[str] = []
-    if job.not_before > now:
-        problems.append("it backs off")
-    if queue.max_importance is not None and job.importance > queue.max_importance:
-        problems.append("its importance is too high")
+    problems = _turn_problems(job, queue, admission, now)
     if len(admission.groups) != len(job.groups):
         return [*problems, "not all groups are placed"]
     nodes = {node.name: node for node in snapshot.nodes}
@@ -208,37 +261,62 @@ def _admission_problems(
     return problems
 
 
-def _room_violations(
-    snapshot: model.Snapshot, plan: model.Plan, jobs: Mapping[str, model.Job]
-) -> list[Violation]:
+def _turn_problems(job: model.Job, queue: model.Queue, admission: model.Admission, now: int) -> list[str]:
+    """Why a job may not start now, wherever; the owner of a claim may in a queue that is only held."""
+    problems: list[str] = []
+    waits = job.state is model.State.WAITING
+    claims = job.state is model.State.CLAIMING and job.claim is not None
+    if not waits and not claims:
+        problems.append(f"it is {job.state.value}")
+    if job.claim is not None and job.claim.groups != admission.groups:
+        problems.append("it goes elsewhere than it claimed")
+    if queue.drained or (waits and (queue.held or queue.observed)):
+        problems.append("its queue admits nobody")
+    if job.not_before > now:
+        problems.append("it backs off")
+    if queue.max_importance is not None and job.importance > queue.max_importance:
+        problems.append("its importance is too high")
+    return problems
+
+
+def after(snapshot: model.Snapshot, plan: model.Plan) -> model.Snapshot:
+    """The world once the plan's admissions and claims are written, and nothing else has happened."""
+    admitted = {admission.uid: admission for admission in plan.admit}
+    claimed = {claiming.uid: claiming for claiming in plan.claim}
+    jobs: list[model.Job] = []
+    for job in snapshot.jobs:
+        if (admission := admitted.get(job.uid)) is not None:
+            parts: list[model.Assigned] = []
+            for index, group in enumerate(admission.groups[: len(job.groups)]):
+                parts += [model.Assigned(index, group.pool, name, 0, count) for name, count in group.nodes]
+            job = replace(job, state=model.State.ADMITTED, assigned=tuple(parts), claim=None, since=plan.now)
+        elif (claiming := claimed.get(job.uid)) is not None:
+            job = replace(job, state=model.State.CLAIMING, claim=claiming.claim)
+        jobs.append(job)
+    return replace(snapshot, jobs=tuple(jobs))
+
+
+def _room_violations(snapshot: model.Snapshot, plan: model.Plan) -> list[Violation]:
     """Nodes and quotas that the plan adds to must hold everything that is there and everything it adds."""
-    on_nodes: dict[str, Amounts] = {}
-    on_pools: dict[tuple[str, str], Amounts] = {}
-    for admission in plan.admit:
-        job = jobs.get(admission.uid)
-        if job is None:
-            continue
-        for group, placed in zip(job.groups, admission.groups, strict=False):
-            for name, count in placed.nodes:
-                _add(on_nodes.setdefault(name, {}), group.shape.requests, count)
-                _add(on_pools.setdefault((job.queue, placed.pool), {}), group.shape.requests, count)
     found: list[Violation] = []
+    later = after(snapshot, plan)
     _, held = _charges(snapshot)
+    _, expected = _charges(later)
     for node in snapshot.nodes:
-        has, used, expected = dict(node.allocatable), dict(node.used), held.get(node.name, {})
-        for name, added in on_nodes.get(node.name, {}).items():
-            total = used.get(name, 0) + expected.get(name, 0) + added
-            if added and total > has.get(name, 0):
+        has, used, before = dict(node.allocatable), dict(node.used), held.get(node.name, {})
+        for name, amount in expected.get(node.name, {}).items():
+            added, total = amount - before.get(name, 0), used.get(name, 0) + amount
+            if added > 0 and total > has.get(name, 0):
                 detail = f"{name}: {total} of {has.get(name, 0)}, {added} of it added by the plan"
                 found.append(Violation(Rule.OVERCOMMIT, node.name, detail))
-    usage = _usage(snapshot)
+    usage, used_later = _usage(snapshot), _usage(later)
     for queue in snapshot.queues:
         for pool in queue.pools:
-            added_here = on_pools.get((queue.name, pool.name), {})
+            key = (queue.name, pool.name)
             for name, nominal in pool.nominal:
-                added = added_here.get(name, 0)
-                total = usage.get((queue.name, pool.name), {}).get(name, 0) + added
-                if added and total > nominal:
+                total = used_later.get(key, {}).get(name, 0)
+                added = total - usage.get(key, {}).get(name, 0)
+                if added > 0 and total > nominal:
                     detail = f"pool {pool.name}, {name}: {total} of {nominal}, {added} added by the plan"
                     found.append(Violation(Rule.QUOTA, queue.name, detail))
     return found

@@ -8,9 +8,44 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from lstqueue.engine import fit, gangs, model, order, outlook, quota, room
+from lstqueue.engine import (
+    estimate,
+    fit,
+    gangs,
+    model,
+    order,
+    outlook,
+    quota,
+    room,
+    shed,
+    stakes,
+    victims,
+)
 from lstqueue.engine.standing import Standing
 from lstqueue.topology import capacity, table
+
+
+@dataclass(slots=True)
+class Settled:
+    """What a pass does about claims, by the uid of the owner."""
+
+    admit: dict[str, stakes.Stake] = field(default_factory=dict)
+    drop: dict[str, model.Drop] = field(default_factory=dict)
+    suspend: list[model.Suspend] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Preempted:
+    """What step 5 found out.
+
+    `claim` are the new claims by uid of the owner, `coming` those who wait for room that is leaving anyway,
+    `wakes` the times at which time alone may give somebody the right or the victims. `searches` counts.
+    """
+
+    claim: dict[str, stakes.Stake] = field(default_factory=dict)
+    coming: set[str] = field(default_factory=set)
+    wakes: list[int] = field(default_factory=list)
+    searches: int = 0
 
 
 @dataclass(slots=True)
@@ -18,6 +53,8 @@ class Kept:
     """What a pass knows. `free` is charged by step 4, so afterwards it is the room that is left.
 
     `line` are the waiting jobs that may be tried, first to last; `codes` says of everyone who stays why.
+    `used` is what bound pods use, with the rows of the ledger. `staked` are all claims by uid of the owner,
+    `drained` the suspensions that a queue's administrator asked for.
     """
 
     snapshot: model.Snapshot
@@ -28,12 +65,42 @@ class Kept:
     free: room.Room
     gangs: Mapping[str, gangs.Gang]
     possible: fit.Possibility
+    used: table.Ints
     standings: Mapping[str, Standing]
+    staked: dict[str, stakes.Stake]
+    claims: Settled = field(default_factory=Settled)
+    drained: list[model.Suspend] = field(default_factory=list)
+    preempted: Preempted = field(default_factory=Preempted)
+    shedding: shed.Shedding = field(default_factory=shed.Shedding)
     line: list[order.Turn] = field(default_factory=list)
     codes: dict[str, model.Code] = field(default_factory=dict)
     fitted: fit.Fitted = field(default_factory=fit.Fitted)
     outlooks: dict[str, outlook.Outlook] = field(default_factory=dict)
     updates: dict[str, model.Update] = field(default_factory=dict)
+    herds: dict[str, victims.Herd] = field(default_factory=dict)
+
+    def going(self) -> list[stakes.Stake]:
+        """Claims that go on: their owners neither start in this pass nor lose them."""
+        done = self.claims.admit.keys() | self.claims.drop.keys()
+        return [stake for uid, stake in self.staked.items() if uid not in done]
+
+    def herd(self, queue: str) -> victims.Herd:
+        """Whom jobs of a queue may ask for; made once per pass."""
+        herd = self.herds.get(queue)
+        if herd is None:
+            claimed: set[str] = set()
+            for stake in self.staked.values():
+                claimed |= {job.uid for job in stake.victims}
+            everybody = self.standings.values()
+            placed = [one for one in everybody if one.job.queue == queue and estimate.is_placed(one.job)]
+            herd = self.herds[queue] = self.herd_of(queue, placed, frozenset(claimed))
+        return herd
+
+    def herd_of(
+        self, queue: str, placed: Iterable[Standing], claimed: frozenset[str] = frozenset()
+    ) -> victims.Herd:
+        """Some jobs of a queue that own room, those in `claimed` being another's victims already."""
+        return victims.Herd(self.queues[queue], placed, claimed, self.free, self.nodes, self.now, self.config)
 
 
 def survey(
@@ -48,12 +115,16 @@ def survey(
     queues = {queue.name: queue for queue in sorted(snapshot.queues, key=lambda queue: queue.name)}
     nodes = table.NodeTable(snapshot.nodes)
     quotas = quota.Quota(queues.values(), snapshot.jobs)
-    waiting = [here.job for here in standings.values() if here.job.state is model.State.WAITING]
+    trying = (model.State.WAITING, model.State.CLAIMING)
+    waiting = [here.job for here in standings.values() if here.job.state in trying]
     made = gangs.Gangs(nodes, queues, quotas, waiting)
     free = made.allocatable - made.used
     room.charge_holds(free, made.resources, nodes, snapshot.jobs)
     here = room.Room(capacity.Ledger(made.rows(), free), quotas)
-    return Kept(snapshot, now, config, queues, nodes, here, made.of, fit.Possibility(here), standings)
+    possible = fit.Possibility(here)
+    jobs = {job.uid: job for job in snapshot.jobs}
+    owned = stakes.survey(standings.values(), here, nodes, jobs)
+    return Kept(snapshot, now, config, queues, nodes, here, made.of, possible, made.used, standings, owned)
 
 
 def check(snapshot: model.Snapshot) -> None:

@@ -69,6 +69,7 @@ class Code(enum.Enum):
     HELD_BACK = "HeldBack"
     QUEUE_HELD = "QueueHeld"  # its queue admits nobody for now
     OBSERVING = "Observing"  # its queue only watches: forecasts, but no admissions
+    CLAIMING = "Claiming"  # owns its place, and waits until those suspended for it have left
 
 
 class Preemption(enum.Enum):
@@ -295,6 +296,24 @@ class Config:
     forecast_interval: int = MINUTE
     forecast_tolerance: int = 5 * MINUTE  # smaller moves of a forecast are not published
     forecast_depth: int = 1000  # waiting jobs a forecast follows, in order; 0 makes none
+    shedding: bool = True  # whether step 2 gives up jobs of an overload at all
+    shed_floor: float = 0.4  # of what there is until a far deadline, this part may be asked for
+    shed_extra: float = 0.5  # and for a near one this part more
+    shed_decay: int = 12 * HOUR  # over which the second part falls to 1/e
+    shed_weight: int = 2  # how often a job counts that was given up; 1 lets bands flap
+    shed_step: int = 5 * MINUTE  # in which time moves for step 2
+    trigger_least: int = HOUR  # slack at which a job may have others suspended, besides a share of mid
+    trigger_share: float = 0.4
+    trigger_margin: int = 2_000  # two passes
+    harm_least: int = 10 * MINUTE  # a suspension is taken to cost a victim's slack no less
+    harm_margin: int = 10 * MINUTE  # by which a victim's slack must stay above the other's
+    unsaved_most: int = 10 * MINUTE  # run time a victim may lose while the other can wait for its checkpoint
+    pressing: int = 15 * MINUTE  # slack at which the other waits no more, nor for room that is leaving
+    wasted_most: int = 2  # suspensions in a row that saved nothing; then only past the next checkpoint
+    cap_window: int = 24 * HOUR  # in which Queue.cap counts
+    failed_starts_most: int = 3  # in a row; then it may have nobody suspended
+    claim_margin: int = 2 * MINUTE  # beyond the victims' grace: writes, controllers and kubelets at work
+    avoid_graces: int = 2  # for how many graces nodes that did not come free in time are avoided
 
     def __post_init__(self) -> None:
         """Refuse figures with which a pass would not end or not mean anything.
@@ -312,6 +331,19 @@ class Config:
             ("forecast_interval", self.forecast_interval, self.forecast_interval >= 1, "1 ms or more"),
             ("forecast_tolerance", self.forecast_tolerance, self.forecast_tolerance >= 1, "1 ms or more"),
             ("forecast_depth", self.forecast_depth, self.forecast_depth >= 0, "0 or more"),
+            ("shed_floor", self.shed_floor, 0 < self.shed_floor <= 100, "above 0, at most 100"),
+            # Up to there what may be asked for until a deadline falls as time passes, whatever the decay.
+            ("shed_extra", self.shed_extra, 0 <= self.shed_extra <= 7 * self.shed_floor, "0 to 7 shed_floor"),
+            ("shed_decay", self.shed_decay, self.shed_decay >= 1, "1 ms or more"),
+            ("shed_weight", self.shed_weight, 1 <= self.shed_weight <= 100, "1 to 100"),
+            ("shed_step", self.shed_step, self.shed_step >= 1, "1 ms or more"),
+            ("trigger_share", self.trigger_share, 0 <= self.trigger_share <= 10, "0 to 10"),
+            ("harm_least", self.harm_least, self.harm_least >= 1, "1 ms or more"),
+            ("claim_margin", self.claim_margin, self.claim_margin >= 1, "1 ms or more"),
+            ("cap_window", self.cap_window, self.cap_window >= 1, "1 ms or more"),
+            ("wasted_most", self.wasted_most, self.wasted_most >= 1, "1 or more"),
+            ("failed_starts_most", self.failed_starts_most, self.failed_starts_most >= 1, "1 or more"),
+            ("avoid_graces", self.avoid_graces, self.avoid_graces >= 1, "1 or more"),
         )
         for name, value, fine, allowed in ranges:
             if not fine:
@@ -355,11 +387,15 @@ class Suspend:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A claim to give up, in words `why`; `avoid` are nodes that did not come free in time."""
+    """A claim to give up, in words `why`; `avoid` are nodes that did not come free in time.
+
+    They are to be kept out of the job's next placement until `avoid_until` (ms since the epoch).
+    """
 
     uid: str
     why: str
     avoid: tuple[str, ...] = ()
+    avoid_until: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,7 +447,8 @@ class Explanation:
     """Why a job waits, with numbers.
 
     `needed` and `free` are per resource over the nodes it may use; `largest` is how many of its pods fit
-    there now. `change` is the smallest change that would let it start sooner, in words.
+    there now. `change` is the smallest change that would let it start sooner, in words; `preemption` says
+    what keeps it from having others suspended, or for whom it is suspended itself.
     """
 
     uid: str
@@ -423,3 +460,4 @@ class Explanation:
     blockers: tuple[Blocker, ...] = ()
     start: tuple[int, int] | None = None
     change: str = ""
+    preemption: str = ""

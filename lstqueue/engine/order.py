@@ -1,8 +1,9 @@
 """Step 3, order: one total order of everybody who waits.
 
-The key of `lst` is (D - (1-a)(o + mid)) / Q in absolute time: it does not contain now, so jobs do not change
-places while time passes; only edits, a new estimate or a change of band move them. a = 0 is pure least slack,
-a = 1 is earliest deadline first. `fifo` looks neither at deadlines nor at lateness.
+The key of `lst` is (D - (1-a)(o + mid)) / Q in absolute time, mid being the run time that remains: it does
+not contain now, so jobs do not change places while time passes; only edits, a new estimate or a change of
+band move them. a = 0 is pure least slack, a = 1 is earliest deadline first. `fifo` looks neither at deadlines
+nor at lateness.
 
 Queues have no rank among each other. Where two queues share nodes their jobs are merged by these same keys,
 which are all times in ms; keys of queues with different orders are compared as they stand.
@@ -30,6 +31,7 @@ class Turn:
 
     Of the jobs of one `lane` only the first may be tried: equal gangs of a queue share a lane, since what
     does not fit once does not fit twice; a strict fifo queue is one lane, since its head blocks the others.
+    One that is `observed` is told where it stands, and never starts.
     """
 
     rank: Rank
@@ -37,6 +39,7 @@ class Turn:
     gang: gangs.Gang
     lane: str | int
     order: model.Order
+    observed: bool
 
     @property
     def strict(self) -> bool:
@@ -63,15 +66,20 @@ def rank(order: model.Order, here: standing.Standing, share: int, config: model.
         return -job.importance, model.Band.DEADLINE, job.submit, 0, 0, job.submit, job.uid
     deadline = NEVER if job.deadline is None else job.deadline
     if here.band is model.Band.REST:
-        shortest = NEVER if job.estimate is None else job.estimate.mid
-        tier = min(job.importance, 0)
-        return -tier, here.band, shortest, deadline, -share, job.submit, job.uid
+        shortest = NEVER if here.left is None else here.left.mid
+        return -tier(here), here.band, shortest, deadline, -share, job.submit, job.uid
     key = deadline
-    if order is model.Order.LST and job.estimate is not None:
+    if order is model.Order.LST and here.left is not None:
         weight = PPM - round(config.overhead_share * PPM)
-        latest = deadline - weight * (job.overhead + job.estimate.mid) // PPM
+        latest = deadline - weight * (job.overhead + here.left.mid) // PPM
         key = latest // config.quantum * config.quantum
-    return -job.importance, here.band, key, deadline, -share, job.submit, job.uid
+    return -tier(here), here.band, key, deadline, -share, job.submit, job.uid
+
+
+def tier(here: standing.Standing) -> int:
+    """Effective tier: importance lifts nobody who is late or given up, so that costs what it gave."""
+    importance = here.job.importance
+    return importance if here.band is model.Band.DEADLINE else min(importance, 0)
 
 
 def line_up(
@@ -87,7 +95,8 @@ def line_up(
         job = here.job
         gang, order = gangs_of[job.uid], orders[job.queue]
         lane = job.queue if order is model.Order.FIFO else id(gang)
-        turns.append(Turn(rank(order, here, gang.share, config), here, gang, lane, order))
+        observed = queues[job.queue].observed
+        turns.append(Turn(rank(order, here, gang.share, config), here, gang, lane, order, observed))
     turns.sort(key=_rank)
     return turns
 
@@ -109,6 +118,8 @@ def barred(job: model.Job, queues: Mapping[str, model.Queue]) -> model.Code | No
     queue = queues.get(job.queue)
     if queue is None:
         return model.Code.QUEUE_NOT_FOUND
+    if queue.held or queue.drained:
+        return model.Code.QUEUE_HELD
     if queue.max_importance is not None and job.importance > queue.max_importance:
         return model.Code.IMPORTANCE_TOO_HIGH
     return None

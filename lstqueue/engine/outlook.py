@@ -10,7 +10,7 @@ import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lstqueue.engine import estimate, forecast, model, order, room
+from lstqueue.engine import estimate, forecast, model, order, room, stakes
 from lstqueue.engine.standing import Standing
 from lstqueue.topology import table
 
@@ -33,7 +33,9 @@ class Outlook:
 class Scene:
     """What a forecast starts from: the room after the pass and who holds what in it.
 
-    `line` are those who still wait and could fit, as many as may take part; `placed` those this pass admits.
+    `line` are those who still wait and could fit, as many as may take part; `placed` those this pass admits,
+    `starting` those it admits onto their claims. `claims` go on, `given_up` are over but charged in `free`.
+    Whoever is `leaving` is taken to be gone at once.
     """
 
     free: room.Room
@@ -42,6 +44,10 @@ class Scene:
     standings: Mapping[str, Standing]
     line: Sequence[order.Turn]
     placed: Mapping[str, room.Placement]
+    starting: Sequence[stakes.Stake]
+    claims: Sequence[stakes.Stake]
+    given_up: Sequence[stakes.Stake]
+    leaving: frozenset[str]
     now: int
     config: model.Config
 
@@ -60,9 +66,12 @@ def foresee(scene: Scene, asked: frozenset[str]) -> dict[str, Outlook]:
     wanted = [turn for turn in turns if turn.standing.job.uid in asked]
     ghosts, ghost_of = _ghosts(turns, wanted)
     ends = _ends(scene)
+    free = scene.free.copy()
+    for stake in scene.claims:
+        free.charge(stake.rest)
     rounds = [
         forecast.simulate(
-            scene.free.copy(),
+            free.copy(),
             [(times[which], releases) for times, releases in ends],
             [_entrant(turn, which, asked, ghost_of) for turn in turns],
             ghosts if which == _HI else (),
@@ -93,9 +102,13 @@ def _needed(scene: Scene) -> tuple[int, ...]:
 
 def _ends(scene: Scene) -> list[tuple[estimate.Finish, list[room.Release]]]:
     ends: list[tuple[estimate.Finish, list[room.Release]]] = []
+    at_once = estimate.Finish(scene.now, scene.now, scene.now)
+    ends += [(at_once, [stake.charged]) for stake in scene.given_up]
+    for stake in (*scene.starting, *scene.claims):
+        if stake.here.finish is not None:
+            ends.append((stake.here.finish, [stake.whole]))
     for job in scene.jobs:
-        if job.assigned and job.state is model.State.ENDING:
-            at_once = estimate.Finish(scene.now, scene.now, scene.now)
+        if job.assigned and (job.state is model.State.ENDING or job.uid in scene.leaving):
             ends.append((at_once, [room.release_of(job, scene.free, scene.nodes)]))
         elif job.assigned and (finish := scene.standings[job.uid].finish) is not None:
             ends.append((finish, [room.release_of(job, scene.free, scene.nodes)]))
@@ -109,10 +122,10 @@ def _ends(scene: Scene) -> list[tuple[estimate.Finish, list[room.Release]]]:
 def _entrant(
     turn: order.Turn, which: int, asked: frozenset[str], ghost_of: Mapping[str, int]
 ) -> forecast.Entrant:
-    job = turn.standing.job
+    job, left = turn.standing.job, turn.standing.left
     duration = None
-    if job.estimate is not None:
-        quantile = (job.estimate.lo, job.estimate.mid, job.estimate.hi)[which]
+    if left is not None:
+        quantile = (left.lo, left.mid, left.hi)[which]
         duration = job.overhead + quantile
     ghost, deadline = ghost_of.get(job.uid, -1), job.deadline or 0
     return forecast.Entrant(turn.gang, turn.lane, job.not_before, duration, job.uid in asked, ghost, deadline)
@@ -146,7 +159,7 @@ def _segment(turn: order.Turn) -> tuple[int, int]:
 def _outlook(scene: Scene, index: int, starts: list[int | None], ghost: int | None) -> Outlook:
     known = [start for start in starts if start is not None]
     job = scene.line[index].standing.job
-    run = job.estimate
+    run = scene.line[index].standing.left
     slowest = None if run is None else job.overhead + run.hi
     feasible = None if ghost is None or slowest is None else ghost + slowest
     if len(known) < len(starts):

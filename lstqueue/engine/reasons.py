@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lstqueue.engine import gangs, model, room, words
 from lstqueue.engine.kept import Kept
+from lstqueue.topology.table import natural
 
 
 def message(kept: Kept, job: model.Job, code: model.Code | None) -> str:
@@ -190,6 +191,26 @@ def _head_of_line(kept: Kept, job: model.Job) -> str:
     return f'Queue "{job.queue}" is strictly first in, first out, and {words.job(head)} at its head waits.'
 
 
+def _queue_held(kept: Kept, job: model.Job) -> str:
+    drained = " and is being emptied" if kept.queues[job.queue].drained else ""
+    return f'Queue "{job.queue}" admits nobody for now{drained}; set its stopPolicy to None to go on.'
+
+
+def _observing(kept: Kept, job: model.Job) -> str:
+    return f'Queue "{job.queue}" only observes: it forecasts and admits nobody; set its mode to Enforce.'
+
+
+def _claiming(kept: Kept, job: model.Job) -> str:
+    stake = kept.staked.get(job.uid)
+    if stake is None:
+        return "It has no claim on record."
+    nodes = sorted({name for group in stake.claim.groups for name, _ in group.nodes}, key=natural)
+    there = [one for one in stake.victims if one.assigned]
+    who = words.names([words.job(one) for one in there]) or "others"
+    leave = "leaves" if len(there) == 1 else "leave"
+    return f"It starts on {words.names(nodes)} as soon as {who} {leave} its place."
+
+
 _SENTENCES = {
     model.Code.HELD_BACK: _held_back,
     model.Code.QUEUE_NOT_FOUND: _queue_not_found,
@@ -201,4 +222,7 @@ _SENTENCES = {
     model.Code.NO_ROOM: _no_room,
     model.Code.BACKING_OFF: _backing_off,
     model.Code.HEAD_OF_LINE: _head_of_line,
+    model.Code.QUEUE_HELD: _queue_held,
+    model.Code.OBSERVING: _observing,
+    model.Code.CLAIMING: _claiming,
 }

@@ -33,7 +33,10 @@ Placement = list[Taken]
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What becomes free when a job ends: amounts[resource, i] on nodes[i], and quota of its queue."""
+    """What becomes free when a job ends: amounts[resource, i] on nodes[i], and quota of its queue.
+
+    No node appears twice.
+    """
 
     queue: str
     nodes: Ints
@@ -99,6 +102,12 @@ class Room:
         self.quota.give(part.charges)
         if len(part.nodes):
             self.ledger.give(part.nodes, part.amounts)
+
+    def charge(self, part: Release) -> None:
+        """The opposite of `release`: take what a claim or a job holds."""
+        self.quota.take(part.charges)
+        if len(part.nodes):
+            self.ledger.give(part.nodes, -part.amounts)
 
     def quota_fits(self, gang: gangs.Gang) -> bool:
         """Whether quota alone would let the gang in now."""

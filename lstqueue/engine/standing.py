@@ -16,11 +16,13 @@ from lstqueue.engine import estimate, model, slack
 class Standing:
     """What refresh found out about one job.
 
-    `slack` is D - (finish, if it started now or as it runs) with the expected run time, `slack_lo` with the
-    optimistic one; None without a deadline or without an estimate. All in ms.
+    `left` is the run time that a start has before it, what is saved taken off. `slack` is D - (finish, if it
+    started now or as it runs) with the expected run time, `slack_lo` with the optimistic one; None without a
+    deadline or without an estimate. All in ms.
     """
 
     job: model.Job
+    left: model.Estimate | None
     finish: estimate.Finish | None
     slack: int | None
     slack_lo: int | None
@@ -36,16 +38,17 @@ def refresh(job: model.Job, now: int, config: model.Config) -> Standing:
     """Refresh the estimate, the slack and the band of one job.
 
     A late job comes back to the deadline band only with more than `late_hysteresis` of optimistic slack: that
-    happens when its deadline or estimate is edited, never by time alone. Without a deadline, or without an
-    estimate to set against it, a job is in band REST.
+    happens when its deadline or estimate is edited, never by time alone; a job that keeps its band was never
+    gone. Without a deadline, or without an estimate to set against it, a job is in band REST.
     """
-    finish = estimate.finish(job, now, config)
+    finish, left = estimate.finish(job, now, config), estimate.remaining(job, config)
     if job.deadline is None or finish is None:
-        return Standing(job, finish, None, None, model.Band.REST)
+        return Standing(job, left, finish, None, None, model.Band.REST)
     slack_lo = job.deadline - finish.lo
     needed = config.late_hysteresis + 1 if job.published.band is model.Band.REST else 0
-    band = model.Band.DEADLINE if slack_lo >= needed else model.Band.REST
-    return Standing(job, finish, job.deadline - finish.mid, slack_lo, band)
+    timely = job.keeps_band or slack_lo >= needed
+    band = model.Band.DEADLINE if timely else model.Band.REST
+    return Standing(job, left, finish, job.deadline - finish.mid, slack_lo, band)
 
 
 def wakes(standing: Standing, now: int, config: model.Config) -> list[int]:

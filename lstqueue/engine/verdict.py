@@ -4,7 +4,7 @@
 |---|---|
 | IMPOSSIBLE | the gang could not fit even if nothing else ran, or now + lo + o > D |
 | UNLIKELY | the forecast with expected run times ends after D, or sees no start |
-| AT_RISK | the latest of the three forecasts ends after D |
+| AT_RISK | the latest of the three forecasts ends after D, or the job is given up for now |
 | LIKELY | all three hold |
 | UNKNOWN | no deadline, no estimate, or not forecast |
 
@@ -20,7 +20,13 @@ from lstqueue.engine.outlook import Outlook
 from lstqueue.engine.standing import Standing
 
 NOT_JUDGED = frozenset(
-    (model.Code.HELD_BACK, model.Code.QUEUE_NOT_FOUND, model.Code.IMPORTANCE_TOO_HIGH, *fit.NEVER_FITS)
+    (
+        model.Code.HELD_BACK,
+        model.Code.QUEUE_NOT_FOUND,
+        model.Code.IMPORTANCE_TOO_HIGH,
+        model.Code.QUEUE_HELD,
+        *fit.NEVER_FITS,
+    )
 )
 """Codes of jobs that take no part in a forecast."""
 _NO_DEADLINE = "It has no deadline to judge."
@@ -31,6 +37,8 @@ def wants_forecast(here: Standing) -> bool:
     """Whether a job that can be forecast needs it in this pass: it is new, or what it was told is no more."""
     told = here.job.published
     if told.verdict is None or told.code in NOT_JUDGED:
+        return True
+    if told.band is model.Band.SHED and here.band is not model.Band.SHED:
         return True
     return told.verdict.level is model.Level.IMPOSSIBLE and not here.hopeless
 
@@ -73,6 +81,19 @@ def waiting(here: Standing, code: model.Code | None, outlook: Outlook | None) ->
     return _leveled(made, here, outlook)
 
 
+def unless_given_up(judged: model.Verdict, here: Standing) -> model.Verdict:
+    """The verdict, AT_RISK at best while the job is given up: forecasts know nothing of those yet to come."""
+    if here.band is not model.Band.SHED or judged.level not in (model.Level.LIKELY, model.Level.UNKNOWN):
+        return judged
+    return dataclasses.replace(judged, level=model.Level.AT_RISK)
+
+
+def given_up(judged: model.Verdict, reason: str) -> model.Verdict:
+    """The verdict of a job that is given up, with that as its reason unless something worse is."""
+    worse = judged.level is model.Level.IMPOSSIBLE
+    return judged if worse else dataclasses.replace(judged, reason=reason)
+
+
 def worded(judged: model.Verdict, message: str) -> model.Verdict:
     """The verdict with `message` as its reason where it has none of its own."""
     return judged if judged.reason else dataclasses.replace(judged, reason=message)
@@ -107,6 +128,8 @@ def _between_forecasts(here: Standing, code: model.Code | None, told: model.Verd
         return dataclasses.replace(base, level=model.Level.IMPOSSIBLE, reason=reason)
     if code in NOT_JUDGED:
         return model.Verdict(model.Level.UNKNOWN)
+    if here.job.published.band is model.Band.SHED and here.band is not model.Band.SHED:
+        told = None  # it said that the job is given up
     return told or model.Verdict(model.Level.UNKNOWN, "More jobs are ahead of it than a forecast follows.")
 
 

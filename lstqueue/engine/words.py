@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lstqueue.engine import model
 from lstqueue.topology.model import PODS
+
+MOST = 5
+"""Names in one sentence; a list that nobody reads to its end explains nothing."""
 
 _UNITS = (("d", 24 * model.HOUR), ("h", model.HOUR), ("m", model.MINUTE), ("s", 1000))
 _BINARY = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
@@ -60,6 +65,14 @@ def pods(group: model.Group) -> str:
     size = " and ".join(amount(name, value) for name, value in extended or asked)
     number = count(group.count, "pod")
     return f"{number} of {size}" if size else f"{number} without requests, so that pod slots bind"
+
+
+def names(several: Sequence[str]) -> str:
+    """A list as people write it, five names of it at most: `n1, n2 and n3`, `a, b, c, d, e and 3 more`."""
+    shown = list(several[:MOST])
+    if len(several) > MOST:
+        shown.append(f"{len(several) - MOST} more")
+    return " and ".join((", ".join(shown[:-1]), shown[-1])) if len(shown) > 1 else "".join(shown)
 
 
 def job(one: model.Job) -> str:

@@ -35,6 +35,38 @@ def specs() -> Iterable[crd_case.Case]:
         "frozen while the job is admitted",
         old=objects.job(status=objects.ADMITTED),
     )
+    yield crd_case.refused(
+        "another queue while claiming",
+        objects.job(queue="other", status=objects.CLAIMING),
+        "spec.queue",
+        "or claims room",
+        old=objects.job(status=objects.CLAIMING),
+    )
+    yield crd_case.refused(
+        "no queue any more while admitted",
+        objects.job(queue=objects.ABSENT, status=objects.ADMITTED),
+        "spec.queue",
+        "frozen while the job is admitted",
+        old=objects.job(status=objects.ADMITTED),
+    )
+    yield crd_case.refused(
+        "a queue at last while admitted",
+        objects.job(status=objects.ADMITTED),
+        "spec.queue",
+        "frozen while the job is admitted",
+        old=objects.job(queue=objects.ABSENT, status=objects.ADMITTED),
+    )
+    yield crd_case.Case(
+        "still no queue while admitted",
+        objects.job(queue=objects.ABSENT, importance=1, status=objects.ADMITTED),
+        old=objects.job(queue=objects.ABSENT, status=objects.ADMITTED),
+    )
+    yield crd_case.Case(
+        "a pause while admitted",
+        objects.job(active=False, status=objects.ADMITTED),
+        old=objects.job(status=objects.ADMITTED),
+    )
+    yield from references()
     yield crd_case.Case(
         "replicas by default and in words",
         objects.job(groups=[objects.group(replicas=objects.ABSENT)]),
@@ -76,6 +108,19 @@ def specs() -> Iterable[crd_case.Case]:
     )
 
 
+def references() -> Iterable[crd_case.Case]:
+    def change(name: str, new: objects.Object, old: objects.Object) -> crd_case.Case:
+        return crd_case.refused(name, new, "spec.jobRef", "never changes", old=old)
+
+    other = {"apiVersion": "batch/v1", "kind": "Job", "name": "other"}
+    yield change("another reference", objects.reference(jobRef=other), objects.reference())
+    yield change("a reference instead of groups", objects.reference(), objects.job())
+    yield change("groups instead of a reference", objects.job(), objects.reference())
+    yield crd_case.Case(
+        "a deadline for a reference", objects.reference(deadlineIn="1h"), old=objects.reference()
+    )
+
+
 def statuses() -> Iterable[crd_case.Case]:
     def status(name: str, content: objects.Object, field: str = "", message: str = "") -> crd_case.Case:
         return crd_case.Case(
@@ -83,7 +128,26 @@ def statuses() -> Iterable[crd_case.Case]:
         )
 
     yield status("a full status", objects.FULL)
-    yield status("an unknown phase", {"phase": "Claiming"}, "status.phase", '"Suspending"')
+    yield status("an unknown phase", {"phase": "Dreaming"}, "status.phase", '"Suspending"')
+    yield status("a claim", objects.CLAIMING)
+    claim = objects.CLAIMING["claim"]
+    victims = [claim["victims"][0]] * 2
+    yield status(
+        "a victim twice", {"claim": {**claim, "victims": victims}}, "status.claim.victims[1]", "Duplicate"
+    )
+    nowhere = [{"name": "worker", "pool": "a100", "nodes": [{"node": "gpu-1", "count": 0}]}]
+    yield status(
+        "a claim of nothing",
+        {"claim": {**claim, "groups": nowhere}},
+        "status.claim.groups[0].nodes[0].count",
+        "greater than or equal to 1",
+    )
+    yield status(
+        "seventeen that displaced it",
+        {"displacedBy": [f"uid-{number}" for number in range(17)]},
+        "status.displacedBy",
+        "Too many",
+    )
     yield status("a negative attempt", {"attempt": -1}, "status.attempt", "greater than or equal to 0")
     yield status(
         "a condition without a reason",

@@ -20,6 +20,15 @@ def specs() -> Iterable[crd_case.Case]:
             importance=-10,
             successPolicy="Leader",
             backoffLimit=0,
+            value=1_000_000,
+            checkpoint={"interval": "30m", "onSuspend": True, "restartOverhead": "2m"},
+            preemptible=False,
+            minRunTime="0s",
+            maxRunTime="2d",
+            onInfeasible="BestEffort",
+            onMissed="Cancel",
+            active=False,
+            ttlSecondsAfterFinished=0,
             groups=_PAIR,
         ),
     )
@@ -65,13 +74,13 @@ def specs() -> Iterable[crd_case.Case]:
     yield crd_case.refused(
         "an empty spec",
         objects.bare("DeadlineJob", {"name": "case", "namespace": "default"}, {}, None),
-        "spec.groups",
-        "Required",
+        "spec",
+        "either groups or jobRef",
     )
     yield crd_case.refused(
         "no spec", {key: value for key, value in objects.job().items() if key != "spec"}, "spec", "Required"
     )
-    yield crd_case.refused("no queue", objects.job(queue=objects.ABSENT), "spec.queue", "Required")
+    yield crd_case.Case("the queue of its namespace", objects.job(queue=objects.ABSENT))
     yield crd_case.refused("an empty queue", objects.job(queue=""), "spec.queue", "at least 1 chars")
     yield crd_case.refused("a queue in capitals", objects.job(queue="Research"), "spec.queue", "should match")
     yield crd_case.refused(
@@ -164,7 +173,7 @@ def specs() -> Iterable[crd_case.Case]:
 
 def groups() -> Iterable[crd_case.Case]:
     bare = {"template": {"spec": {}}}
-    yield crd_case.refused("no groups", objects.job(groups=objects.ABSENT), "spec.groups", "Required")
+    yield crd_case.refused("no groups", objects.job(groups=objects.ABSENT), "spec", "either groups or jobRef")
     yield crd_case.refused(
         "an empty list of groups", objects.job(groups=[]), "spec.groups", "at least 1 items"
     )

@@ -29,10 +29,23 @@ def specs() -> Iterable[crd_case.Case]:
                 ),
             ],
             order="edf",
-            defaults={"estimatedDuration": "8h"},
+            defaults={"estimatedDuration": "8h", "checkpoint": {"interval": "1h"}},
             maxImportance=10,
             bindTimeout="90s",
             gangReadyTimeout="1h",
+            namespaceSelector={
+                "matchLabels": {"team": "research"},
+                "matchExpressions": [
+                    {"key": "stage", "operator": "NotIn", "values": ["test"]},
+                    {"key": "gpu", "operator": "Exists"},
+                    {"key": "legacy", "operator": "DoesNotExist", "values": []},
+                ],
+            },
+            priorityClasses=["batch"],
+            preemption={"withinQueue": "Tier", "minRunTime": "0s", "maxPerJobPerDay": 0},
+            overload={"shedding": False},
+            stopPolicy="HoldAndDrain",
+            mode="Observe",
         ),
     )
     for nominal in (0, "0", "1e3", "0.5", ".5", "5.", "+5", "100m", "1E"):

@@ -46,6 +46,8 @@ class Api:
         self.jobs: dict[str, Object] = {}
         self.pods: dict[str, Object] = {}
         self.fit = dict.fromkeys(nodes, True)
+        self.dead: set[str] = set()
+        self.ever_dead: set[str] = set()
         self.events: dict[str, collections.deque[tuple[str, Object]]] = collections.defaultdict(
             collections.deque
         )
@@ -63,6 +65,21 @@ class Api:
         _expect(self.job, body)
         self.job = raw.touched(self.job, status=patches.merge(self.job["status"], body["status"]))
         return self._tell("ledger", "MODIFIED", self.job)
+
+    def edit(self, **spec: Any) -> Object:
+        """Edit the spec, as its user or anybody may."""
+        self.job = raw.touched(self.job, spec={**self.job["spec"], **spec})
+        self.job["metadata"]["generation"] += 1
+        return self._tell("ledger", "MODIFIED", self.job)
+
+    def kill_node(self, node: str) -> None:
+        """Have a node fall silent: nothing on it starts, ends or leaves."""
+        self.dead.add(node)
+        self.ever_dead.add(node)
+
+    def revive(self, node: str) -> None:
+        """Have it back."""
+        self.dead.discard(node)
 
     def create_job(self, body: Object) -> Object:
         name = body["metadata"]["name"]
@@ -179,6 +196,8 @@ class Api:
         """Move a pod one step: bind, start, ready, succeed, fail, refuse, evict; or let it leave."""
         pod = copy.deepcopy(self.pods[uid])
         bound, phase = pod["spec"].get("nodeName"), pod["status"]["phase"]
+        if bound in self.dead or (how == "bind" and not bound and _gone_to(pod) in self.dead):
+            return
         if how == "bind" and not bound and not pod["spec"].get("schedulingGates"):
             node = _pin(pod)
             used = [other for other in self.holding() if other["spec"]["nodeName"] == node]
@@ -216,6 +235,10 @@ def _over(pod: Object) -> bool:
 
 def _leaving(pod: Object) -> bool:
     return "deletionTimestamp" in pod["metadata"]
+
+
+def _gone_to(pod: Object) -> str:
+    return "" if pod["spec"].get("schedulingGates") else _pin(pod)
 
 
 def _pin(pod: Object) -> str:

@@ -15,7 +15,7 @@ from lstqueue.api import schema
 from lstqueue.engine import model
 from lstqueue.jobs import inline, views
 from lstqueue.operator import cache as caches
-from lstqueue.operator import ledger, lifecycle, settings, snapshots, statuses
+from lstqueue.operator import ledger, lifecycle, runs, settings, snapshots, statuses, steps
 
 Phase = ledger.Phase
 NODES = ["n0", "n1", "n2", "n3"]
@@ -23,7 +23,8 @@ SETTINGS = settings.Settings()
 BIND_TIMEOUT, READY_TIMEOUT = 2 * raw.MINUTE, 30 * raw.MINUTE
 
 EDGES = {
-    Phase.PENDING: {Phase.ADMITTED},
+    Phase.PENDING: {Phase.CLAIMING, Phase.ADMITTED},
+    Phase.CLAIMING: {Phase.PENDING, Phase.ADMITTED},
     Phase.ADMITTED: {Phase.RUNNING, Phase.SUSPENDING, Phase.SUCCEEDED, Phase.PENDING},
     Phase.RUNNING: {Phase.SUSPENDING, Phase.SUCCEEDED},
     Phase.SUSPENDING: {Phase.PENDING, Phase.ADMITTED, Phase.SUCCEEDED, Phase.FAILED},
@@ -86,7 +87,9 @@ class World:
             ungated_at=self.ungated_at,
             bind_timeout=BIND_TIMEOUT,
             ready_timeout=READY_TIMEOUT,
-            fit_node=lambda _, node: self.api.fit[node],
+            fit_node=lambda _, node: self.api.fit[node] and node not in self.api.dead,
+            lost=lambda pod: "is not ready" if (pod.node or pod.aim) in self.api.dead else "",
+            stale=lambda node: node in self.api.dead,
         )
         return lifecycle.step(gang, self.api.now)
 
@@ -117,6 +120,8 @@ class World:
             reply("job", self.api.patch_job(child.name, body))
         for child in step.discard:
             self.api.delete_job(child.name, child.uid)
+        if step.pause:
+            reply("ledger", self.api.edit(active=False))
         if step.ungate:
             self.check_whole()
             self.ungated_at = self.api.now
@@ -131,8 +136,8 @@ class World:
         before = self.truth.status
         word = why if why.isalnum() else status.suspension or "Other"
         status = dataclasses.replace(status, observed=job.generation)
-        if status.phase is not job.status.phase:
-            status = statuses.with_run(job.status, status, end=status.completed or self.api.now, reason=word)
+        end, spec = status.completed or self.api.now, job.spec
+        status = runs.ended(job.status, status, spec=spec, end=end, reason=word, min_run=15 * raw.MINUTE)
         status = statuses.with_conditions(job, status, now=self.api.now, why=word, message=why)
         raw_after = self.api.write_status(statuses.patch(job, status))
         seen = ledger.read(raw_after)
@@ -150,9 +155,11 @@ class World:
             self.record.shapes = tuple(model.Group(name, count, shape) for name, count in self.groups.items())
             self.record.engine_job = None
             return False
-        free = [node for node in NODES if self.api.fit[node] and node not in job.avoid]
+        usable = [node for node in NODES if self.api.fit[node] and node not in self.api.dead]
+        free = [node for node in usable if node not in job.avoid]
         size = sum(self.groups.values())
-        if job.state is not model.State.WAITING or job.not_before > self.api.now:
+        waits = job.state in (model.State.WAITING, model.State.CLAIMING)
+        if not waits or job.not_before > self.api.now:
             return False
         if len(free) * gang_api.SLOTS < size:
             return False
@@ -162,12 +169,32 @@ class World:
         nodes = {node: count for node, count in nodes.items() if count > 0}
         placed = raw.admission(seen.gang(), seen.spec.shape, nodes, at=self.api.now)
         status = dataclasses.replace(
-            seen.status, phase=Phase.ADMITTED, admission=placed, attempt=seen.status.attempt + 1
+            seen.status, phase=Phase.ADMITTED, admission=placed, claim=None, attempt=seen.status.attempt + 1
         )
         self.ungated_at = 0
         with contextlib.suppress(gang_api.Conflict):
             self.cache.apply_ledger("MODIFIED", self.write(seen, status, "Admitted"))
         return True
+
+    def claim(self) -> None:
+        """Do what a pass does for a waiting job at its last moment: commit a claim."""
+        seen = self.record.ledger
+        if seen.status.phase is not Phase.PENDING or not seen.may_claim or self.record.shapes is None:
+            return
+        groups = tuple(model.GroupPlacement("a100", (("n0", count),)) for count in self.groups.values())
+        claim = model.Claim(groups, (model.Victim("uid-victim", 1),), self.api.now + raw.MINUTE)
+        status = dataclasses.replace(seen.status, phase=Phase.CLAIMING, claim=claim)
+        with contextlib.suppress(gang_api.Conflict):
+            self.cache.apply_ledger("MODIFIED", self.write(seen, status, "Claiming"))
+
+    def preempt(self) -> None:
+        """Do what a pass does for somebody else: have the gang make room."""
+        seen = self.record.ledger
+        if seen.status.phase not in (Phase.ADMITTED, Phase.RUNNING):
+            return
+        status = steps.suspended(seen.status, ledger.PREEMPTED, self.api.now, for_uid="uid-other")
+        with contextlib.suppress(gang_api.Conflict):
+            self.cache.apply_ledger("MODIFIED", self.write(seen, status, "Preempted"))
 
     # What must hold
 
@@ -178,7 +205,10 @@ class World:
             assert after.phase in EDGES[before.phase], f"{before.phase} -> {after.phase}"
         assert after.restarts - after.disruptions <= spec.backoff_limit
         if after.phase in (Phase.PENDING, Phase.ADMITTED) and before.phase is not after.phase:
-            left = [pod["metadata"]["name"] for pod in self.api.holding()]
+            holding = self.api.holding()
+            left = [
+                pod["metadata"]["name"] for pod in holding if pod["spec"]["nodeName"] not in self.api.dead
+            ]
             assert not left, f"{after.phase} while {left} are there"
         if after.phase is Phase.ADMITTED:
             assert after.admission is not None
@@ -204,6 +234,8 @@ class World:
         charged = dict.fromkeys(named, 0)
         for part in job.assigned:
             charged[part.node] = charged.get(part.node, 0) + part.bound + part.held
+        if self.api.dead or any(pod.restart < status.restarts for pod in self.record.pods.values()):
+            return  # what is left on a dead node may come back to life beside its successors
         if status.admission is None:
             aimed = [pod for pod in self.record.pods.values() if pod.aim and not (pod.node or pod.gone)]
             assert sum(part.held for part in job.assigned) == len(aimed)
@@ -227,6 +259,8 @@ class World:
         """No rank is bound twice, and every bound pod is where its admission says."""
         ranks: dict[int, str] = {}
         for pod in map(views.pod, self.api.holding()):
+            if pod.node in self.api.ever_dead:
+                continue
             rank = self.truth.gang().offset(pod.group) + pod.index
             assert rank not in ranks, f"{ranks[rank]} and {pod.name} are bound for rank {rank}"
             ranks[rank] = pod.name
@@ -239,6 +273,9 @@ class World:
     def finish(self) -> None:
         """From here on nothing goes wrong any more; the gang must come to an end."""
         self.api.fit = dict.fromkeys(NODES, True)
+        for node in list(self.api.dead):
+            self.api.revive(node)
+        self.api.edit(active=True)
         for _ in range(300):
             if self.truth.final and not self.api.holding():
                 return

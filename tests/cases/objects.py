@@ -24,6 +24,13 @@ def job(name: str = "case", *, status: Object | None = None, **spec: Any) -> Obj
     return bare("DeadlineJob", {"name": name, "namespace": "default"}, full, status)
 
 
+def reference(name: str = "case", *, status: Object | None = None, **spec: Any) -> Object:
+    """Return a DeadlineJob that refers to a Job."""
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": "train"}
+    full = _without_absent({"jobRef": reference, **spec})
+    return bare("DeadlineJob", {"name": name, "namespace": "default"}, full, status)
+
+
 def pool(name: str = "a100", **fields: Any) -> Object:
     quota = [{"name": "nvidia.com/gpu", "nominal": 64}]
     return _without_absent({"name": name, "resources": quota, **fields})
@@ -58,9 +65,19 @@ ADMITTED: Object = {
         "at": "2026-03-01T18:00:00Z",
         "queue": "research",
         "shapeHash": "0a1b",
+        "jobUid": "uid-unit",
         "groups": [
             {"name": "worker", "pool": "a100", "nodes": [{"node": "gpu-1", "ranks": "0-2,3"}]},
         ],
+    },
+}
+CLAIMING: Object = {
+    "phase": "Claiming",
+    "attempt": 0,
+    "claim": {
+        "expires": "2026-03-01T18:10:00Z",
+        "groups": [{"name": "worker", "pool": "a100", "nodes": [{"node": "gpu-1", "count": 4}]}],
+        "victims": [{"uid": "uid-other", "attempt": 1}],
     },
 }
 FULL: Object = {
@@ -79,9 +96,16 @@ FULL: Object = {
     ],
     "deadline": "2026-03-02T06:00:00.250Z",
     "gang": "4×8 nvidia.com/gpu",
+    "jobUid": "uid-unit",
     "restarts": 1,
     "disruptions": 1,
-    "suspension": {"reason": "GangFailed", "since": "2026-03-01T19:00:00Z"},
+    "claim": CLAIMING["claim"],
+    "suspension": {"reason": "Preempted", "since": "2026-03-01T19:00:00Z", "for": "uid-urgent"},
+    "displacedBy": ["uid-first", "uid-urgent"],
+    "saved": "1h30m500ms",
+    "wasted": 1,
+    "shed": True,
+    "bestEffort": True,
     "backoff": {"until": "2026-03-01T19:01:00Z", "count": 1, "avoid": ["gpu-2"]},
     "late": False,
     "verdict": {
@@ -96,7 +120,13 @@ FULL: Object = {
     "estimate": {"lo": "2h30m", "mid": "10h", "hi": "15h", "source": "User"},
     "pending": {"code": "NoRoom", "message": "needs 4 × 8 nvidia.com/gpu"},
     "runs": [
-        {"start": "2026-03-01T18:00:00Z", "end": "2026-03-01T19:00:00Z", "reason": "Failed", "nodes": 1}
+        {
+            "start": "2026-03-01T18:00:00Z",
+            "end": "2026-03-01T19:00:00Z",
+            "reason": "Failed",
+            "nodes": 1,
+            "lost": "59m",
+        }
     ],
     "startTime": "2026-03-01T18:01:00Z",
     "completionTime": "2026-03-02T01:00:00Z",

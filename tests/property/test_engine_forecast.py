@@ -98,7 +98,8 @@ def test_with_exact_run_times_jobs_start_when_the_forecast_said(snapshot: model.
 
 def backlog(rng: random.Random, order: model.Order) -> model.Snapshot:
     nodes = tuple(Node(f"n{i}", resources({GPU: 8, "pods": 20})) for i in range(rng.randint(2, 8)))
-    queue = model.Queue("q", order, (model.Pool("p", nominal=((GPU, 8 * len(nodes)),)),))
+    pool = model.Pool("p", nominal=((GPU, 8 * len(nodes)),))
+    queue = model.Queue("q", order, (pool,), shedding=False)  # an offer says nothing of overloads
     jobs: list[model.Job] = []
     for number in range(rng.randint(3, 40)):
         mid = rng.randint(5, 600) * MINUTE

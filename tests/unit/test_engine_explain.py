@@ -32,7 +32,7 @@ def ask(
     uid: str, *jobs: model.Job, quota: int = 64, order: model.Order = model.Order.LST
 ) -> model.Explanation:
     nodes = tuple(Node(f"n{i}", resources({GPU: 8, "cpu": 9000, "pods": 9})) for i in range(2))
-    queue = model.Queue("q", order, (model.Pool("p", nominal=((GPU, quota),)),))
+    queue = model.Queue("q", order, (model.Pool("p", nominal=((GPU, quota),)),), shedding=False)
     snapshot = model.Snapshot(nodes, (queue,), jobs)
     return explain.explain(snapshot, decide.decide(snapshot, NOW), uid)
 

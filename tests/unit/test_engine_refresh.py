@@ -107,7 +107,9 @@ def test_a_figure_alone_spreads_by_the_configured_factors() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [("outrun_factor", 1.0), ("quantum", 0), ("lo_factor", 0), ("hi_factor", 0.5), ("overhead_share", 1.5),
-     ("forecast_interval", 0), ("forecast_depth", -1), ("late_hysteresis", -1), ("forecast_tolerance", 0)],
+     ("forecast_interval", 0), ("forecast_depth", -1), ("late_hysteresis", -1), ("forecast_tolerance", 0),
+     ("trigger_share", -0.1), ("harm_least", 0), ("claim_margin", 0), ("cap_window", 0), ("wasted_most", 0),
+     ("failed_starts_most", 0), ("avoid_graces", 0)],
 )  # fmt: skip
 def test_a_figure_out_of_range_is_refused_by_name(field: str, value: float) -> None:
     with pytest.raises(ValueError, match=rf"config\.{field} is {value}; it must be"):

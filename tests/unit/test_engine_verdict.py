@@ -120,7 +120,8 @@ def test_an_estimate_that_runs_out_changes_the_verdict_of_a_running_job() -> Non
 
 
 def test_time_alone_makes_a_waiting_job_late_and_impossible_and_the_plan_wakes_for_it() -> None:
-    snapshot = world(running(estimate=None), job("a", deadline=NOW + 2 * HOUR, overhead=5 * MINUTE))
+    busy = running(estimate=None, preemptible=False)
+    snapshot = world(busy, job("a", deadline=NOW + 2 * HOUR, overhead=5 * MINUTE))
     settled = publish(snapshot, decide.decide(snapshot, NOW))
     edge = NOW + 55 * MINUTE + 1
     assert decide.decide(settled, NOW).wake_at == edge
@@ -174,10 +175,10 @@ def test_small_moves_of_a_forecast_are_not_published() -> None:
 
 def test_the_forecast_follows_no_more_jobs_than_its_depth() -> None:
     jobs = [job(f"u{i}", deadline=NOW + (20 + i) * HOUR) for i in range(5)]
-    plan = decide.decide(world(running(), *jobs), NOW, model.Config(forecast_depth=2))
+    plan = decide.decide(world(running(), *jobs), NOW, model.Config(forecast_depth=2, shedding=False))
     assert [told(plan, f"u{i}").start is None for i in range(5)] == [False, False, True, True, True]
     assert told(plan, "u4").reason == "More jobs are ahead of it than a forecast follows."
-    none = decide.decide(world(running(), *jobs), NOW, model.Config(forecast_depth=0))
+    none = decide.decide(world(running(), *jobs), NOW, model.Config(forecast_depth=0, shedding=False))
     assert {told(none, one.uid).level for one in jobs} == {model.Level.UNKNOWN}
     assert none.forecast is False
 

@@ -1,0 +1,124 @@
+"""Claims: what becomes of the places that jobs own while those suspended for them leave.
+
+A claim ends in one of two ways. As soon as all of its place is free its owner is admitted there, and nowhere
+else; victims that nobody has suspended by then are spared. Or it is given up: the owner or the place changed,
+time ran out, or nobody has left for it yet and the reason to suspend somebody is gone. Until then the victims
+of a claim that is written are to be suspended, and every pass says so until they are.
+
+A claim that is not written yet is only charged: whoever writes it finds out whether it stands. So is one
+whose owner may not be tried yet. One given up stays charged for this pass: its room is free when that is
+written.
+"""
+
+from __future__ import annotations
+
+from lstqueue.engine import estimate, gangs, kept, model, rights, stakes, words
+from lstqueue.engine.stakes import Stake
+
+
+def settle(known: kept.Kept) -> kept.Settled:
+    """Decide about every claim, and charge in full those whose owners start."""
+    done = kept.Settled()
+    for uid, here in known.standings.items():
+        if here.job.state is model.State.CLAIMING and uid not in known.staked:
+            done.drop[uid] = model.Drop(uid, "It has no claim on record.")
+    for uid, stake in known.staked.items():
+        if not stake.claim.committed or stake.here.job.not_before > known.now:
+            continue
+        short, enough = stakes.lacking(stake, known.free)
+        if why := _void(known, stake) or _idle(known, stake):
+            done.drop[uid] = model.Drop(uid, why)
+        elif not short and enough:
+            known.free.charge(stake.rest)
+            done.admit[uid] = stake
+        elif known.now >= expiry(stake):
+            done.drop[uid] = _late(known, stake, short)
+        elif why := _unjustified(known, stake):
+            done.drop[uid] = model.Drop(uid, why)
+        else:
+            for job in stake.running:
+                done.suspend.append(model.Suspend(job.uid, job.attempt, model.Why.PREEMPTED, uid))
+    return done
+
+
+def expiry(stake: Stake) -> int:
+    """When a claim is given up, in ms since the epoch: a grace later than written while a victim leaves."""
+    leaving = (job.grace for job in stake.victims if job.state is model.State.ENDING)
+    return stake.claim.expires + max(leaving, default=0)
+
+
+def drain(known: kept.Kept) -> list[model.Suspend]:
+    """Everybody who owns room in a queue that is to be emptied, preemptible or not."""
+    found: list[model.Suspend] = []
+    for here in known.standings.values():
+        queue = known.queues.get(here.job.queue)
+        if queue is not None and queue.drained and estimate.is_placed(here.job):
+            found.append(model.Suspend(here.job.uid, here.job.attempt, model.Why.QUEUE_DRAINED))
+    return found
+
+
+def _void(known: kept.Kept, stake: Stake) -> str:
+    """Why a claim cannot be fulfilled any more, whatever it has cost; empty when it can."""
+    job, groups = stake.here.job, stake.claim.groups
+    queue, gang = known.queues.get(job.queue), known.gangs.get(job.uid)
+    if queue is None or gang is None:
+        return f'Queue "{job.queue}" is not there any more.'
+    if queue.drained:
+        return f'Queue "{job.queue}" is being drained.'
+    if queue.max_importance is not None and job.importance > queue.max_importance:
+        return f'Its importance is above the {queue.max_importance} that queue "{job.queue}" allows.'
+    if len(groups) != len(job.groups):
+        return "Its groups are not those it was claimed for."
+    for member in gang.members:
+        if problem := _misplaced(known, job.groups[member.group], groups[member.group], member):
+            return problem
+    return ""
+
+
+def _misplaced(
+    known: kept.Kept, group: model.Group, place: model.GroupPlacement, member: gangs.Member
+) -> str:
+    if sum(count for _, count in place.nodes) != group.count:
+        return f'Group "{group.name}" is not of the size it was claimed for.'
+    option = next((one for one in member.options if one.pool == place.pool), None)
+    if option is None:
+        return f'Pool "{place.pool}" may not be used any more.'
+    mask = known.free.ledger.rows.rows[option.row].mask
+    for name, _ in place.nodes:
+        column = known.nodes.index.get(name)
+        if column is None or not mask[column]:
+            return f"Node {name} may not be used any more."
+    return ""
+
+
+def _idle(known: kept.Kept, stake: Stake) -> str:
+    """Why a claim is not worth having though its place may be free; empty when it is, or cost somebody."""
+    queue = known.queues[stake.here.job.queue]
+    if stake.sunk:
+        return ""
+    if queue.held or queue.observed:
+        return f'Queue "{queue.name}" admits nobody for now.'
+    return "Its deadline cannot hold any more." if stake.here.hopeless else ""
+
+
+def _unjustified(known: kept.Kept, stake: Stake) -> str:
+    """Why nobody should be suspended for a claim for which nobody has left yet; empty when they should."""
+    here, queue = stake.here, known.queues[stake.here.job.queue]
+    if stake.sunk or not stake.running:
+        return ""
+    if rights.denial(here, queue, known.config) is not None:
+        return "It may have nobody suspended any more."
+    herd = known.herd_of(queue.name, [known.standings[job.uid] for job in stake.running])
+    allowed = herd.allowed(rights.candidate(here, queue))
+    for job in stake.running:
+        if job.uid not in herd.index or not allowed[herd.index[job.uid]]:
+            return f"{words.job(job)} may not be suspended for it any more."
+    return ""
+
+
+def _late(known: kept.Kept, stake: Stake, short: list[int]) -> model.Drop:
+    names = tuple(known.nodes.names[column] for column in short)
+    where = f" on {words.names(names)}" if names else ""
+    grace = max((job.grace for job in stake.victims), default=stake.here.job.grace)
+    until = known.now + known.config.avoid_graces * grace if names else 0
+    return model.Drop(stake.here.job.uid, f"Its place{where} did not come free in time.", names, until)

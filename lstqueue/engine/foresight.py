@@ -1,0 +1,99 @@
+"""Step 7, the occasion: for whom a pass forecasts, and in which line.
+
+Everybody in line now and then; whoever is new, or was told something that is no more, at once. Jobs of a
+queue that only observes are forecast in a line of their own, as if their queue admitted; in the line of the
+others they do not stand, since they take no room. Owners of claims start where they claim.
+"""
+
+from __future__ import annotations
+
+from lstqueue.engine import estimate, fit, kept, model, order, outlook, verdict
+from lstqueue.engine.standing import Standing
+
+
+def step(known: kept.Kept, jobs: list[model.Job]) -> tuple[bool, bool]:
+    """Forecast for whom this pass must answer, and keep the outlooks.
+
+    Args:
+        known: The pass; its line has been walked.
+        jobs: All jobs of the snapshot, by uid.
+
+    Returns:
+        (whether published forecasts are out of date, whether this pass made all of them anew).
+    """
+    snapshot, now, config = known.snapshot, known.now, known.config
+    claiming = [stake.here for stake in known.going()]
+    imagined = _foreseeable(known, observed=True)
+    line = [turn for turn in imagined if not turn.observed]
+    if len(line) < len(imagined):
+        line = _foreseeable(known, observed=False)
+    if not imagined and not claiming:
+        return False, False
+    stale = snapshot.changed or any(_outran(job, snapshot.forecast_at, now, config) for job in jobs)
+    due = stale and now - snapshot.forecast_at >= config.forecast_interval
+    asked = [turn for turn in line if due or verdict.wants_forecast(turn.standing)]
+    watched = [turn for turn in imagined if turn.observed]
+    curious = [turn for turn in watched if due or verdict.wants_forecast(turn.standing)]
+    if asked:
+        known.outlooks |= outlook.foresee(_scene(known, jobs, line), _uids(asked))
+    if curious:
+        known.outlooks |= outlook.foresee(_scene(known, jobs, imagined), _uids(curious))
+    owners = [here for here in claiming if due or _is_new(here)]
+    known.outlooks |= {here.job.uid: _owner(here, now) for here in owners}
+    answered = len(asked) + len(curious) + len(owners)
+    return stale, answered == len(line) + len(watched) + len(claiming)
+
+
+def _foreseeable(known: kept.Kept, *, observed: bool) -> list[order.Turn]:
+    """Those at the front of the line who stay in it and could fit some day, as many as a forecast follows."""
+    found: list[order.Turn] = []
+    for turn in known.line:
+        if len(found) == known.config.forecast_depth:
+            break
+        uid = turn.standing.job.uid
+        gone = uid in known.fitted.placed or uid in known.staked or known.codes.get(uid) in fit.NEVER_FITS
+        if not gone and (observed or not turn.observed):
+            found.append(turn)
+    return found
+
+
+def _scene(known: kept.Kept, jobs: list[model.Job], line: list[order.Turn]) -> outlook.Scene:
+    leaving = {suspend.uid for suspend in known.drained}
+    for stake in known.going():
+        leaving |= {job.uid for job in stake.victims}
+    return outlook.Scene(
+        free=known.free,
+        nodes=known.nodes,
+        jobs=jobs,
+        standings=known.standings,
+        line=line,
+        placed=known.fitted.placed,
+        starting=tuple(known.claims.admit.values()),
+        claims=tuple(known.going()),
+        given_up=tuple(known.staked[uid] for uid in known.claims.drop if uid in known.staked),
+        leaving=frozenset(leaving),
+        now=known.now,
+        config=known.config,
+    )
+
+
+def _is_new(here: Standing) -> bool:
+    """Whether what the owner of a claim was told is of the time when it had none."""
+    return here.job.published.code is not model.Code.CLAIMING or verdict.wants_forecast(here)
+
+
+def _owner(here: Standing, now: int) -> outlook.Outlook:
+    """The owner of a claim starts as soon as its victims have left: their grace counts as nothing."""
+    if here.finish is None:
+        return outlook.Outlook(start=(now, now))
+    finish = here.finish
+    return outlook.Outlook((now, now), (finish.lo, finish.hi), finish.mid, finish.hi)
+
+
+def _uids(turns: list[order.Turn]) -> frozenset[str]:
+    return frozenset(turn.standing.job.uid for turn in turns)
+
+
+def _outran(job: model.Job, since: int, now: int, config: model.Config) -> bool:
+    moved = estimate.next_outrun(job, since, config)
+    return moved is not None and moved <= now

@@ -1,0 +1,214 @@
+"""What must hold of claims and suspensions: nobody is suspended without gain, and nobody who may not be.
+
+The slow and obvious reading of step 5, from the models alone, as `invariants` is of the steps before. Bands
+are taken as the pass says them: overload is its own matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from lstqueue.engine import estimate, invariants, model
+from lstqueue.engine.invariants import Rule, Violation
+
+
+def of_plan(snapshot: model.Snapshot, plan: model.Plan, config: model.Config) -> tuple[Violation, ...]:
+    """Check the claims and suspensions of a plan against the snapshot and configuration it was made of."""
+    jobs = {job.uid: job for job in snapshot.jobs}
+    queues = {queue.name: queue for queue in snapshot.queues}
+    bands = {job.uid: job.published.band for job in snapshot.jobs}
+    bands |= {update.uid: update.band for update in plan.updates}
+    found = [*_claimed_twice(snapshot, plan), *_suspensions(plan, jobs, queues), *_ends(plan, jobs)]
+    for claiming in plan.claim:
+        owner = jobs.get(claiming.uid)
+        queue = None if owner is None else queues.get(owner.queue)
+        if owner is None or queue is None:
+            continue  # said by `invariants`
+        case = _Case(owner, queue, bands, plan.now, config)
+        found += [Violation(Rule.VICTIM, owner.uid, problem) for problem in case.owner_problems()]
+        for victim in claiming.claim.victims:
+            problem = case.victim_problem(jobs.get(victim.uid), victim.attempt)
+            if problem:
+                found.append(Violation(Rule.VICTIM, victim.uid, problem))
+        found += _without_gain(snapshot, plan, claiming)
+    return tuple(found)
+
+
+def _ends(plan: model.Plan, jobs: Mapping[str, model.Job]) -> list[Violation]:
+    """Claims are given up by those who have one, and not together with an admission."""
+    admitted = {admission.uid for admission in plan.admit}
+    found: list[Violation] = []
+    for drop in plan.drop:
+        job = jobs.get(drop.uid)
+        if job is None or job.state is not model.State.CLAIMING or drop.uid in admitted:
+            found.append(Violation(Rule.CLAIM, drop.uid, "it gives up a claim that it has not, or starts on"))
+    return found
+
+
+def _claimed_twice(snapshot: model.Snapshot, plan: model.Plan) -> list[Violation]:
+    victims = {job.uid: job.claim.victims for job in snapshot.jobs if job.claim is not None}
+    victims |= {claiming.uid: claiming.claim.victims for claiming in plan.claim}
+    seen: dict[model.Victim, str] = {}
+    found: list[Violation] = []
+    for uid, several in victims.items():
+        for victim in several:
+            if victim in seen:
+                found.append(Violation(Rule.CLAIM, victim.uid, f"claimed for {seen[victim]} and for {uid}"))
+            seen[victim] = uid
+    return found
+
+
+def _suspensions(
+    plan: model.Plan, jobs: Mapping[str, model.Job], queues: Mapping[str, model.Queue]
+) -> list[Violation]:
+    """Whoever is suspended owns room in that attempt, and is drained or in a written claim that goes on."""
+    over = {admission.uid for admission in plan.admit} | {drop.uid for drop in plan.drop}
+    found: list[Violation] = []
+    seen: set[str] = set()
+    for suspend in plan.suspend:
+        job, owner = jobs.get(suspend.uid), jobs.get(suspend.for_uid)
+        problem = ""
+        if job is None or not estimate.is_placed(job) or job.attempt != suspend.attempt:
+            problem = "it does not own room in that attempt"
+        elif suspend.uid in seen:
+            problem = "it is suspended twice"
+        elif suspend.why is model.Why.QUEUE_DRAINED:
+            queue = queues.get(job.queue)
+            problem = "" if queue is not None and queue.drained else "its queue is not drained"
+        elif owner is None or owner.claim is None or not owner.claim.committed or owner.uid in over:
+            problem = "there is no written claim that goes on"
+        elif model.Victim(suspend.uid, suspend.attempt) not in owner.claim.victims:
+            problem = "the claim does not name it"
+        seen.add(suspend.uid)
+        if problem:
+            found.append(Violation(Rule.VICTIM, suspend.uid, problem))
+    return found
+
+
+def _without_gain(snapshot: model.Snapshot, plan: model.Plan, claiming: model.Claiming) -> list[Violation]:
+    """With exactly its victims gone, and all else of the plan done, the owner must fit completely."""
+    gone = {victim.uid for victim in claiming.claim.victims}
+    left = _without(invariants.after(snapshot, plan), gone)
+    places = {name for group in claiming.claim.groups for name, _ in group.nodes}
+    pools = {group.pool for group in claiming.claim.groups}
+    found: list[Violation] = []
+    for broken in invariants.of_snapshot(left):
+        node = broken.rule in (Rule.OVERCOMMIT, Rule.FOREIGN_OVERCOMMIT) and broken.subject in places
+        quota = broken.rule is Rule.QUOTA and broken.subject == claiming.queue
+        if node or (quota and any(broken.detail.startswith(f"pool {pool},") for pool in pools)):
+            found.append(Violation(Rule.GAIN, claiming.uid, f"{broken.subject}: {broken.detail}"))
+    return found
+
+
+def _without(snapshot: model.Snapshot, gone: set[str]) -> model.Snapshot:
+    """The world once the pods of some jobs have left."""
+    freed: dict[str, dict[str, int]] = {}
+    jobs: list[model.Job] = []
+    for job in snapshot.jobs:
+        if job.uid in gone:
+            for part in job.assigned:
+                for name, amount in job.groups[part.group].shape.requests:
+                    there = freed.setdefault(part.node, {})
+                    there[name] = there.get(name, 0) + amount * part.bound
+            job = replace(job, state=model.State.WAITING, assigned=())
+        jobs.append(job)
+    nodes = []
+    for node in snapshot.nodes:
+        there = freed.get(node.name, {})
+        used = tuple((name, amount - there.get(name, 0)) for name, amount in node.used)
+        nodes.append(replace(node, used=used))
+    return replace(snapshot, jobs=tuple(jobs), nodes=tuple(nodes))
+
+
+class _Case:
+    """One owner against each of its victims."""
+
+    def __init__(
+        self,
+        owner: model.Job,
+        queue: model.Queue,
+        bands: Mapping[str, model.Band | None],
+        now: int,
+        config: model.Config,
+    ) -> None:
+        self._owner, self._queue, self._bands = owner, queue, bands
+        self._now, self._config = now, config
+        finish = estimate.finish(owner, now, config)
+        self._mid = 0 if finish is None else finish.mid - now - owner.overhead
+        self._slack = None if finish is None or owner.deadline is None else owner.deadline - finish.mid
+        self._late = finish is None or owner.deadline is None or finish.lo > owner.deadline
+
+    def owner_problems(self) -> list[str]:
+        """Why nobody may be suspended for the owner."""
+        owner, config = self._owner, self._config
+        problems: list[str] = []
+        if self._queue.preemption is model.Preemption.NEVER:
+            problems.append("its queue has nobody suspended")
+        if owner.failed_starts >= config.failed_starts_most:
+            problems.append("it failed to start too often")
+        least = max(config.trigger_least, owner.restore + owner.grace + config.trigger_margin)
+        if self._late or self._slack is None or self._bands[owner.uid] is model.Band.REST:
+            problems.append("its deadline cannot hold, or it has none")
+        elif self._slack > least + int(config.trigger_share * self._mid):
+            problems.append("it has slack to wait")
+        return problems
+
+    def victim_problem(self, victim: model.Job | None, attempt: int) -> str:
+        """Why a job may not be suspended for the owner; empty when it may."""
+        if victim is None or victim.attempt != attempt or not estimate.is_placed(victim):
+            return "it does not own room in that attempt"
+        if victim.queue != self._owner.queue:
+            return "it is of another queue"
+        if victim.uid in self._owner.displaced_by:
+            return "the owner was suspended for it and may not pay it back yet"
+        return self._protected(victim) or self._harmed(victim)
+
+    def _protected(self, victim: model.Job) -> str:
+        now, config = self._now, self._config
+        runs = victim.state is model.State.RUNNING
+        run = now - victim.since if runs else 0
+        finish = estimate.finish(victim, now, config)
+        least = self._queue.min_run if victim.min_run is None else victim.min_run
+        saves = victim.saves_on_suspend or (victim.checkpoint > 0 and run >= victim.checkpoint)
+        today = sum(now - time < config.cap_window for time in victim.suspensions)
+        checks = (
+            (not victim.preemptible, "it is not preemptible"),
+            (today >= self._queue.cap, "it was suspended often enough today"),
+            (run < least, "it is not past its minimum run"),
+            (victim.wasted >= config.wasted_most and not saves, "it would save nothing once more"),
+            (finish is not None and finish.mid - now <= self._loss(victim) + victim.restore, "nearly done"),
+        )
+        return next((words for broken, words in checks if broken), "")
+
+    def _harmed(self, victim: model.Job) -> str:
+        owner, config = self._owner, self._config
+        mine, other = self._bands[owner.uid], self._bands[victim.uid]
+        if mine is None or other is None or self._slack is None:
+            return "a band is not known"
+        tiers = [
+            job.importance if band is model.Band.DEADLINE else min(job.importance, 0)
+            for job, band in ((owner, mine), (victim, other))
+        ]
+        if other > mine and tiers[1] <= tiers[0]:
+            return ""
+        if mine is model.Band.SHED:
+            return "only the rest may be suspended for a job that was given up"
+        if self._queue.preemption is model.Preemption.TIER and tiers[1] < tiers[0]:
+            return ""
+        finish = estimate.finish(victim, self._now, config)
+        if finish is None or victim.deadline is None:
+            return "it has no deadline to meet, and is not of a lower band"
+        loss = self._loss(victim)
+        slack = victim.deadline - finish.mid - max(loss + victim.restore, config.harm_least)
+        if slack - self._mid <= 0 or slack <= self._slack + config.harm_margin:
+            return "it would be harmed"
+        if loss > config.unsaved_most and self._slack > config.pressing:
+            return "it would lose too much unsaved work"
+        return ""
+
+    def _loss(self, victim: model.Job) -> int:
+        if victim.saves_on_suspend or victim.state is not model.State.RUNNING:
+            return 0
+        run = self._now - victim.since
+        return run % victim.checkpoint if victim.checkpoint else run

@@ -1,0 +1,72 @@
+"""For `explain`: why nobody is suspended for a job that waits, in figures, and for whom a job has to go."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from lstqueue.engine import model, preempt, rights, victims, words
+from lstqueue.engine.kept import Kept
+from lstqueue.engine.standing import Standing
+
+
+def suspended(kept: Kept, uid: str) -> str:
+    """For whom a job that owns its room is to give it up; empty when it is not."""
+    if any(suspend.uid == uid for suspend in kept.drained):
+        return "It is suspended: its queue is being emptied."
+    for stake in kept.going():
+        if any(job.uid == uid for job in stake.running):
+            return f"It is suspended for {words.job(stake.here.job)}."
+    return ""
+
+
+def waiting(kept: Kept, here: Standing, code: model.Code) -> str:
+    """What keeps a job that waits from having others suspended, or who was; empty if that is no question."""
+    uid, config = here.job.uid, kept.config
+    if (stake := kept.staked.get(uid)) is not None:
+        names = words.names([words.job(job) for job in stake.victims])
+        return f"For it {names} had to leave." if names else "Nobody has to leave for it any more."
+    if code not in preempt.LACKING:
+        return ""
+    if uid in kept.preempted.coming:
+        return (
+            "It fits as soon as those that are ending have left; others are suspended for it only once its"
+            f" slack of {words.duration(here.slack or 0)} has shrunk to {words.duration(config.pressing)}."
+        )
+    denied = rights.denial(here, kept.queues[here.job.queue], config)
+    return _searched(kept, here) if denied is None else _denied(kept, here, denied)
+
+
+def _denied(kept: Kept, here: Standing, denied: rights.Denial) -> str:
+    if denied is rights.Denial.NEVER:
+        return f'Queue "{here.job.queue}" has nobody suspended for others.'
+    if denied is rights.Denial.NO_DEADLINE:
+        return "Others are suspended only for a job that has an estimate and a deadline that can still hold."
+    if denied is rights.Denial.FAILED_STARTS:
+        return f"It failed to start {here.job.failed_starts} times in a row, so nobody is suspended for it."
+    least = rights.trigger(here, kept.config)
+    return (
+        f"Its slack is {words.duration(here.slack or 0)}; others are suspended for it from"
+        f" {words.duration(least)} on."
+    )
+
+
+def _searched(kept: Kept, here: Standing) -> str:
+    """What the search for victims met, victim by victim in sums."""
+    queue = here.job.queue
+    herd, who = kept.herd(queue), rights.candidate(here, kept.queues[queue])
+    may = int(herd.allowed(who).sum())
+    reasons = Counter(one.bar.value for one in herd.barred.values())
+    reasons[victims.Bar.CLAIMED.value] += int(herd.taken.sum())
+    displaced = int((herd.displaced(who) & ~herd.taken).sum())
+    reasons["had it suspended itself"] = displaced
+    reasons["of its rank, and harmed by it"] = len(herd.here) - may - displaced - int(herd.taken.sum())
+    told = [f"{number} {reason}" for reason, number in sorted(reasons.items()) if number]
+    number = words.count(len(herd.here) + len(herd.barred), "running job")
+    if not may:
+        return (
+            f'Of {number} in queue "{queue}" none may be suspended for it ({", ".join(told)}).'
+            if told
+            else ""
+        )
+    others = f" ({', '.join(told)})" if told else ""
+    return f'Of {number} in queue "{queue}" {may} may be suspended for it{others}, and it would not fit then.'

@@ -1,0 +1,245 @@
+"""Step 5, preempt: for whom others are suspended, whom that takes, and the claim that comes of it.
+
+In the order of the line. What waits for room that is leaving anyway, by suspensions decided before or because
+somebody has ended, has nobody suspended while there is slack to wait; so nobody is suspended twice for the
+same room. For the others the search finds a set of victims after whose leaving the whole gang fits, nodes and
+quota, and from which none can be spared; or nobody is suspended.
+
+Nobody is suspended here either: a claim is planned, and once it is written its victims are (`claims`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from lstqueue.engine import gangs, kept, model, order, rights, room, stakes, victims
+from lstqueue.topology import capacity
+from lstqueue.topology.table import Ints, Mask
+
+LACKING = frozenset((model.Code.NO_ROOM, model.Code.QUOTA_EXCEEDED))
+"""Codes of those whom room or quota would help; the head of a strict fifo queue is among them."""
+
+
+def step(known: kept.Kept) -> kept.Preempted:
+    """Find claims for those at their last moment, charging them as it goes."""
+    done = kept.Preempted()
+    lacking = [turn for turn in known.line if known.codes.get(turn.standing.job.uid) in LACKING]
+    may: set[str] = set()
+    for turn in lacking:
+        here, queue = turn.standing, known.queues[turn.gang.queue]
+        denied = rights.denial(here, queue, known.config)
+        if denied is None:
+            may.add(here.job.uid)
+        elif denied is rights.Denial.EARLY and here.slack is not None:
+            done.wakes.append(known.now + here.slack - rights.trigger(here, known.config))
+    left, search = len(may), _Search(known)
+    soon = _soon(known) if may and _leaving(known) else None
+    for turn in lacking:
+        if not left:
+            break
+        uid = turn.standing.job.uid
+        comes = None if soon is None else soon.place(turn.gang)
+        if uid not in may:
+            continue
+        left -= 1
+        if comes is not None and _patient(known, turn, done):
+            continue
+        stake = _claim(known, turn, search, done)
+        if stake is not None:
+            if soon is not None and comes is not None:
+                soon.undo(comes)
+            soon = _after(known, soon, stake)
+    return done
+
+
+def _patient(known: kept.Kept, turn: order.Turn, done: kept.Preempted) -> bool:
+    """Whether a job for which room is leaving can wait for it; so it does, until it presses."""
+    here = turn.standing
+    if here.slack is None or here.slack <= known.config.pressing:
+        return False
+    done.coming.add(here.job.uid)
+    done.wakes.append(known.now + here.slack - known.config.pressing)
+    return True
+
+
+def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preempted) -> stakes.Stake | None:
+    """Have others suspended for a job if that helps, and charge its claim."""
+    here, config = turn.standing, known.config
+    who = rights.candidate(here, known.queues[turn.gang.queue])
+    done.searches += 1
+    found = search.run(who, turn.gang)
+    if found is None:
+        if who.slack > config.pressing:
+            done.wakes.append(known.now + who.slack - config.pressing)
+        done.wakes += known.herd(turn.gang.queue).wakes(who)
+        return None
+    herd, chosen, placement = found
+    groups = room.by_group(placement, known.nodes)
+    jobs = [herd.here[i].job for i in chosen]
+    claim = model.Claim(
+        groups=tuple(groups[index] for index in range(len(here.job.groups))),
+        victims=tuple(model.Victim(job.uid, job.attempt) for job in jobs),
+        expires=known.now + max(job.grace for job in jobs) + config.claim_margin,
+        committed=False,
+    )
+    stake = stakes.of(here, claim, known.free, known.nodes, {job.uid: job for job in jobs})
+    known.free.charge(stake.charged)
+    herd.taken[chosen] = True
+    done.claim[here.job.uid] = known.staked[here.job.uid] = stake
+    known.codes[here.job.uid] = model.Code.CLAIMING
+    return stake
+
+
+def _leaving(known: kept.Kept) -> dict[str, model.Job]:
+    """Jobs whose room is on its way to be free: they end, or are suspended."""
+    found = {job.uid: job for job in known.snapshot.jobs if job.state is model.State.ENDING and job.assigned}
+    for stake in known.going():
+        found |= {job.uid: job for job in stake.victims}
+    for suspend in known.drained:
+        found[suspend.uid] = known.standings[suspend.uid].job
+    return found
+
+
+def _soon(known: kept.Kept) -> room.Room:
+    """The room once everybody who leaves is gone, claims charged in full."""
+    soon = known.free.copy()
+    for job in _leaving(known).values():
+        soon.release(room.release_of(job, soon, known.nodes))
+    for stake in known.going():
+        soon.charge(stake.rest)
+    return soon
+
+
+def _after(known: kept.Kept, soon: room.Room | None, stake: stakes.Stake) -> room.Room:
+    """`soon` with one more claim in it."""
+    if soon is None:
+        return _soon(known)
+    for job in stake.victims:
+        soon.release(room.release_of(job, soon, known.nodes))
+    soon.charge(stake.whole)
+    return soon
+
+
+@dataclass(frozen=True, slots=True)
+class _Narrow:
+    """A gang alone, in a ledger of nothing but its own rows: trials are many and must be cheap."""
+
+    gang: gangs.Gang
+    rows: capacity.Rows
+
+
+Found = tuple[victims.Herd, list[int], room.Placement]
+
+
+class _Search:
+    """Finds victims. A search that failed need not be repeated for an equal gang that may have no others."""
+
+    def __init__(self, known: kept.Kept) -> None:
+        self._known = known
+        self._narrow: dict[int, _Narrow] = {}
+        self._failed: dict[int, Mask] = {}
+
+    def run(self, who: rights.Candidate, gang: gangs.Gang) -> Found | None:
+        """Return the herd, the indices of the victims and where the gang goes; None when nothing helps.
+
+        Victims are added cheapest first until the gang fits. Those who hold nothing where it then goes come
+        last, and are needed only for quota; then who is not needed is spared, the dearest first.
+        """
+        herd = self._known.herd(gang.queue)
+        mask = herd.allowed(who)
+        failed = self._failed.get(id(gang))
+        if not mask.any() or (failed is not None and not (mask & ~failed).any()):
+            return None
+        losses = herd.losses(who)
+        ranked = mask.nonzero()[0]
+        ranked = ranked[np.lexsort((herd.share[ranked], losses[ranked]))]  # of what costs nothing the least
+        trial = _Trial(self._known, herd, self._alone(gang))
+        if not trial.fits(ranked):
+            self._failed[id(gang)] = mask
+            return None
+        chosen = trial.shortest(ranked)
+        touched = trial.touched(chosen)
+        chosen = trial.shortest(np.concatenate([chosen[touched], chosen[~touched]]))
+        kept_ones = chosen.tolist()
+        dear = losses * herd.share
+        for index in sorted(chosen.tolist(), key=lambda i: (-dear[i], -herd.share[i], i)):
+            fewer = [one for one in kept_ones if one != index]
+            if fewer and trial.fits(np.array(fewer)):
+                kept_ones = fewer
+        kept_ones.sort()
+        return herd, kept_ones, trial.placement(np.array(kept_ones))
+
+    def _alone(self, gang: gangs.Gang) -> _Narrow:
+        known = self._known.free.ledger.rows
+        narrow = self._narrow.get(id(gang))
+        if narrow is None:
+            wide = sorted({option.row for member in gang.members for option in member.options})
+            rows = capacity.Rows([known.rows[row] for row in wide], known.resources, known.allocatable)
+            place = {row: i for i, row in enumerate(wide)}
+            members: list[gangs.Member] = []
+            for member in gang.members:
+                moved = [dataclasses.replace(one, row=place[one.row]) for one in member.options]
+                members.append(dataclasses.replace(member, options=tuple(moved)))
+            alone = dataclasses.replace(gang, members=tuple(members))
+            narrow = self._narrow[id(gang)] = _Narrow(alone, rows)
+        return narrow
+
+
+class _Trial:
+    """What would fit if some of a herd had left."""
+
+    def __init__(self, known: kept.Kept, herd: victims.Herd, narrow: _Narrow) -> None:
+        self._free, self._herd, self._narrow = known.free, herd, narrow
+
+    def fits(self, gone: Ints) -> bool:
+        """Whether the whole gang would."""
+        return self._without(gone).could_place(self._narrow.gang)
+
+    def placement(self, gone: Ints) -> room.Placement:
+        """Where it would go; ask `fits` first.
+
+        Raises:
+            ValueError: It does not fit.
+        """
+        taken = self._without(gone).place(self._narrow.gang)
+        if taken is None:
+            raise ValueError("gone: the gang does not fit without these; ask fits first")
+        return taken
+
+    def shortest(self, ranked: Ints) -> Ints:
+        """The shortest beginning of `ranked`, all of which fits, that fits as well."""
+        low, high = 1, len(ranked)
+        while low < high:
+            middle = (low + high) // 2
+            if self.fits(ranked[:middle]):
+                high = middle
+            else:
+                low = middle + 1
+        return ranked[:high]
+
+    def touched(self, gone: Ints) -> Mask:
+        """Which of `gone` hold something on the nodes where the gang would go."""
+        used = np.zeros(self._free.ledger.free.shape[1], dtype=np.bool_)
+        for part in self.placement(gone):
+            used[part.nodes] = True
+        herd = self._herd
+        on = np.zeros(len(herd.here), dtype=np.bool_)
+        on[herd.owner[used[herd.columns]]] = True
+        mask: Mask = on[gone]
+        return mask
+
+    def _without(self, gone: Ints) -> room.Room:
+        herd = self._herd
+        leaves = np.zeros(len(herd.here), dtype=np.bool_)
+        leaves[gone] = True
+        parts = leaves[herd.owner]
+        free = self._free.ledger.free.copy()
+        for row, amounts in enumerate(herd.amounts[:, parts]):
+            np.add.at(free[row], herd.columns[parts], amounts)
+        quotas = self._free.quota.copy()
+        for index in gone.tolist():
+            quotas.give(herd.releases[index].charges)
+        return room.Room(capacity.Ledger(self._narrow.rows, free), quotas)

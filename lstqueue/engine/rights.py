@@ -1,0 +1,80 @@
+"""Step 5, first half: who may have others suspended, and from when on.
+
+A job that waits for room has this right at its last moment only: while there is slack to wait, others leave
+by themselves. A job that cannot meet its deadline any more, or that has failed to start again and again, has
+no use for the room of others.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from lstqueue.engine import model, order
+from lstqueue.engine.standing import Standing
+
+
+class Denial(enum.Enum):
+    """Why nobody may be suspended for a job."""
+
+    NEVER = "never"  # its queue does not have it
+    NO_DEADLINE = "no-deadline"  # it is late, or has no deadline or no estimate
+    FAILED_STARTS = "failed-starts"
+    EARLY = "early"  # it has slack to wait
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A job that may have others suspended: what the choice of victims depends on.
+
+    `mid` is the run time it has before it, `tiers` whether a lower tier alone makes a victim. Times in ms.
+    """
+
+    uid: str
+    band: model.Band
+    tier: int
+    slack: int
+    mid: int
+    displaced_by: tuple[str, ...]
+    tiers: bool
+
+
+def trigger(here: Standing, config: model.Config) -> int:
+    """Slack in ms at which a job may have others suspended.
+
+    max(1 h, o_re + grace + 2 s) + 0.4 mid: by then it may have to come back once itself. The share of mid was
+    found in replays: a long job has more to lose by waiting for the last hour.
+    """
+    mid = 0 if here.left is None else here.left.mid
+    least = max(config.trigger_least, here.job.restore + here.job.grace + config.trigger_margin)
+    return least + int(config.trigger_share * mid)
+
+
+def denial(here: Standing, queue: model.Queue, config: model.Config) -> Denial | None:
+    """Why nobody may be suspended for a job that waits; None when somebody may."""
+    if queue.preemption is model.Preemption.NEVER:
+        return Denial.NEVER
+    if here.band is model.Band.REST or here.slack is None or here.left is None or here.hopeless:
+        return Denial.NO_DEADLINE
+    if here.job.failed_starts >= config.failed_starts_most:
+        return Denial.FAILED_STARTS
+    return Denial.EARLY if here.slack > trigger(here, config) else None
+
+
+def candidate(here: Standing, queue: model.Queue) -> Candidate:
+    """The job as the choice of victims sees it; ask `denial` first.
+
+    Raises:
+        ValueError: It has no slack, so it can have no victims.
+    """
+    if here.slack is None or here.left is None:
+        raise ValueError(f"jobs[{here.job.uid}] has no deadline or no estimate; ask rights.denial first")
+    return Candidate(
+        uid=here.job.uid,
+        band=here.band,
+        tier=order.tier(here),
+        slack=here.slack,
+        mid=here.left.mid,
+        displaced_by=here.job.displaced_by,
+        tiers=queue.preemption is model.Preemption.TIER,
+    )

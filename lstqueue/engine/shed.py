@@ -1,0 +1,251 @@
+"""Step 2, second half: shed, the choice of those given up so that the others of an overload hold.
+
+Without it an overload spreads: everybody starts too late, and many end late who need not. The rule is that of
+Moore and Hodgson, per limit: walk the deadlines upwards, and where more is asked than may be, give up whoever
+asks for most per value; on one machine that gives up as few as possible. A job is given up for now, not for
+good: every pass decides anew, but a job that was given up counts double, in the sums and in the choice, so it
+comes back only once there is clearly room. Without that, jobs flip whenever the load hovers at the edge.
+
+Given up means band SHED: after all of band DEADLINE, without the rank its importance gave it. It still starts
+where room is left.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lstqueue.engine import estimate, fit, model, overload, words
+from lstqueue.engine.gangs import PPM
+from lstqueue.engine.overload import MARGIN, Entry, Floats, Limit, Load
+from lstqueue.topology.table import Ints, Mask
+
+_FINE = PPM * PPM
+"""Keys are per value, in integers: quotients by two values up to a million differ by more than 1 / _FINE."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Why a job is given up: until `deadline`, `jobs` of them ask `asked` of a limit, more than `allowed`.
+
+    `offered` is all of the limit until then, `own` what the job itself asks; all four in resource units × ms,
+    weighted. `twice` says that it counted double.
+    """
+
+    limit: Limit
+    deadline: int
+    jobs: int
+    asked: int
+    allowed: int
+    offered: int
+    own: int
+    twice: bool
+
+
+@dataclass(slots=True)
+class Shedding:
+    """Who is given up (by uid), when time alone can change that, how many sets of nodes were `merged`."""
+
+    given: dict[str, Given] = field(default_factory=dict)
+    wake: int | None = None
+    merged: int = 0
+
+
+def step(scene: overload.Scene) -> Shedding:
+    """Find who is given up and put them into band SHED."""
+    if not scene.config.shedding:
+        return Shedding()
+    load = overload.measure(scene)
+    tested = _test(load, scene.config)
+    if tested is not None and tested.exceeded:
+        never = _never(scene, load)
+        if never:
+            load = overload.measure(scene, never)
+            tested = _test(load, scene.config)
+    if tested is None:
+        return Shedding()
+    if not tested.exceeded:
+        return Shedding({}, tested.quiet_until(), load.merged)
+    given = _Walk(load, tested.exceeded, scene.config).run()
+    for uid in given:
+        scene.standings[uid].band = model.Band.SHED
+    # Sums, shares and protected jobs all move with time while there is too much: look at every step.
+    return Shedding(given, load.tick + scene.config.shed_step, load.merged)
+
+
+def sentence(given: Given, job: model.Job, now: int) -> str:
+    """Why a job is given up, with the figures, and what would help."""
+    limit = given.limit
+    resource = limit.resource
+    where = f'quota of queue "{limit.queue}"' if limit.queue else words.count(limit.nodes, "matching node")
+    percent = 100 * given.allowed // given.offered if given.offered else 0
+    counted = ", which counts double until it is back" if given.twice else ""
+    until = words.duration(max(given.deadline - now, 0))
+    return (
+        f"It is given up for now: {words.count(given.jobs, 'job')} due within {until} ask for"
+        f" {_hours(resource, given.asked)} hours, and {words.quantity(resource, given.allowed // model.HOUR)}"
+        f" can be counted on ({percent} % of its {where}); per value it asks for most of them,"
+        f" {_hours(resource, given.own)} hours at value {job.value}{counted}. It runs while room is left;"
+        " a higher spec.value, a smaller gang or a later deadline helps."
+    )
+
+
+def _hours(resource: str, amount: int) -> str:
+    return words.amount(resource, -(-amount // model.HOUR))
+
+
+def _never(scene: overload.Scene, load: Load) -> frozenset[str]:
+    """Counted jobs that wait and could not fit even if nothing else ran: they take nothing from anybody."""
+    found: set[str] = set()
+    for entry in load.entries:
+        job = entry.here.job
+        gang = scene.gangs.get(job.uid)
+        if gang is not None and scene.possible.code(gang) in fit.NEVER_FITS:
+            found.add(job.uid)
+    return frozenset(found)
+
+
+@dataclass(slots=True)
+class _Tested:
+    """The pre-test: all limits at all deadlines at once. `exceeded` are the limits that may be exceeded."""
+
+    load: Load
+    config: model.Config
+    spans: Ints
+    work: Floats  # per limit and entry: asked until that entry's deadline, margin included
+    counts: Mask  # where there are two jobs, and one of them could be given up
+    exceeded: list[int]
+
+    def quiet_until(self) -> int | None:
+        """The first step at which a limit could be exceeded, should none of the work be done until then.
+
+        Work does get done, so nothing happens before it; the pass then looks again. What is asked is held
+        still, the share of the offer that may be asked falls with time, so bisection finds the step.
+        """
+        if not self.counts.any():
+            return None
+        one = self.config.shed_step
+        low, high = 0, int(self.spans[-1]) // one + 1  # by then every deadline is over
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._exceeded_in(middle * one) else (middle, high)
+        return self.load.tick + high * one
+
+    def _exceeded_in(self, ms: int) -> bool:
+        left = np.maximum(self.spans - ms, 0)
+        # Work that cannot be suspended is taken to stay, so that offers only shrink.
+        rates = [max(limit.rate - sum(amount for _, amount in limit.ends), 0) for limit in self.load.limits]
+        offers = np.array(rates, dtype=np.float64)[:, None] * left
+        allowed = offers * (overload.share_ppm(left, self.config) / PPM)
+        return bool(((self.work > allowed) & self.counts).any())
+
+
+def _test(load: Load, config: model.Config) -> _Tested | None:
+    """Compare everything that is asked with what may be; None when nobody is or could be asked."""
+    if not load.entries or not load.limits:
+        return None
+    entries = load.entries
+    spans = np.array([entry.deadline for entry in entries], dtype=np.int64) - load.tick
+    left = np.array([entry.left * entry.weight for entry in entries], dtype=np.float64)
+    weight = np.array([entry.weight for entry in entries], dtype=np.float64)
+    could = np.array([entry.could for entry in entries], dtype=np.bool_)
+    demand = load.demand[:, [entry.profile for entry in entries]]
+    asks = demand > 0
+    work = (demand * np.minimum(left, spans * weight)).cumsum(axis=1) * MARGIN
+    counts = (asks.cumsum(axis=1) >= 2) & (asks & could).cumsum(axis=1, dtype=np.int64).astype(np.bool_)
+    offers = np.array([limit.rate for limit in load.limits], dtype=np.float64)[:, None] * spans
+    for row, limit in enumerate(load.limits):
+        for end, amount in limit.ends:
+            offers[row] -= amount * np.clip(end - load.tick, 0, spans).astype(np.float64)
+    allowed = np.maximum(offers, 0) * (overload.share_ppm(spans, config) / PPM)
+    exceeded = ((work > allowed) & counts).any(axis=1)
+    return _Tested(load, config, spans, work, counts, np.flatnonzero(exceeded).tolist())
+
+
+@dataclass(slots=True)
+class _Sum:
+    """What unshed jobs with deadlines up to the walk's ask of one limit, and the largest of them."""
+
+    limit: Limit
+    demand: list[int]  # per profile
+    asked: int = 0
+    jobs: int = 0
+    heap: list[tuple[int, bool, int, int]] = field(default_factory=list)
+
+
+class _Walk:
+    """The walk up the deadlines, in integers. Giving up only lowers sums, so no step back is needed."""
+
+    def __init__(self, load: Load, exceeded: list[int], config: model.Config) -> None:
+        self._tick, self._entries = load.tick, load.entries
+        self._sums = [_Sum(load.limits[row], load.demand[row].tolist()) for row in exceeded]
+        spans = np.array([entry.deadline - load.tick for entry in load.entries], dtype=np.int64)
+        self._shares: list[int] = overload.share_ppm(spans, config).tolist()
+        self._times = [min(entry.left, entry.deadline - load.tick) * entry.weight for entry in load.entries]
+        # Of equals those who wait go first, then the newest, then the last by uid.
+        ranked = sorted(range(len(load.entries)), key=lambda index: _age(load.entries[index]), reverse=True)
+        self._ranks = {index: rank for rank, index in enumerate(ranked)}
+        self._given: dict[int, Given] = {}
+
+    def run(self) -> dict[str, Given]:
+        """Walk to the last deadline; those given up by uid."""
+        for first, last in self._deadlines():
+            touched: set[int] = set()
+            for index in range(first, last):
+                self._add(index, touched)
+            for number in sorted(touched):  # with nothing added, a later deadline only allows more
+                self._settle(self._sums[number], last - 1)
+        return {self._entries[index].here.job.uid: given for index, given in self._given.items()}
+
+    def _deadlines(self) -> Iterator[tuple[int, int]]:
+        """Ranges of entries with one deadline."""
+        entries, first = self._entries, 0
+        for index in range(1, len(entries) + 1):
+            if index == len(entries) or entries[index].deadline != entries[first].deadline:
+                yield first, index
+                first = index
+
+    def _add(self, index: int, touched: set[int]) -> None:
+        entry, time, rank = self._entries[index], self._times[index], self._ranks[index]
+        job = entry.here.job
+        work, value, placed = entry.left * entry.weight * _FINE, job.value, estimate.is_placed(job)
+        for number, total in enumerate(self._sums):
+            amount = total.demand[entry.profile]
+            if not amount:
+                continue
+            touched.add(number)
+            total.asked += amount * time
+            total.jobs += 1
+            if entry.may:
+                heapq.heappush(total.heap, (-(amount * work // value), placed, rank, index))
+
+    def _settle(self, total: _Sum, last: int) -> None:
+        """Give up the largest until the sum fits, or is of one job alone, or of nobody to give up."""
+        deadline, share = self._entries[last].deadline, self._shares[last]
+        offered = total.limit.offers(self._tick, deadline)
+        while total.jobs > 1 and total.heap and total.asked * PPM > share * offered:
+            index = heapq.heappop(total.heap)[-1]
+            if index in self._given:
+                continue  # for another limit, and taken off this sum then
+            entry = self._entries[index]
+            own = total.demand[entry.profile] * self._times[index]
+            allowed = share * offered // PPM
+            self._given[index] = Given(
+                total.limit, deadline, total.jobs, total.asked, allowed, offered, own, entry.weight > 1
+            )
+            self._drop(index)
+
+    def _drop(self, index: int) -> None:
+        profile, time = self._entries[index].profile, self._times[index]
+        for total in self._sums:
+            if amount := total.demand[profile]:
+                total.asked -= amount * time
+                total.jobs -= 1
+
+
+def _age(entry: Entry) -> tuple[int, str]:
+    job = entry.here.job
+    return job.submit, job.uid
