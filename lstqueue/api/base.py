@@ -106,6 +106,14 @@ Duration = Annotated[
 ]
 """A duration of more than zero in a spec. The CRD checks its grammar by a rule, which has a message."""
 
+DurationOrZero = Annotated[
+    int,
+    pydantic.BeforeValidator(durations.parse),
+    pydantic.PlainSerializer(durations.format),
+    pydantic.WithJsonSchema(_DURATION_SCHEMA),
+]
+"""A duration in a spec where zero has a meaning of its own."""
+
 Time = Annotated[
     int,
     pydantic.BeforeValidator(times.parse),
@@ -129,6 +137,15 @@ StatusTime = Annotated[
     pydantic.WithJsonSchema(_TIME_SCHEMA),
 ]
 """A point in time in a status; given as text or in ms."""
+
+Flag = pydantic.StrictBool
+"""Yes or no; the texts and numbers that pydantic would take for one are refused, as by an API server."""
+
+QueueName = Annotated[
+    pydantic.StrictStr,
+    pydantic.Field(min_length=1, max_length=63, pattern="^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"),
+]
+"""The name of a GPUQueue."""
 
 Count = Annotated[pydantic.StrictInt, pydantic.Field(ge=0)]
 """A number of things."""

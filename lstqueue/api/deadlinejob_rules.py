@@ -8,45 +8,49 @@ from __future__ import annotations
 
 from typing import Any
 
-from lstqueue.api import cel, field_rules, times
+from lstqueue.api import cel, field_rules, times, zones
 
 NAME_AND_GROUP = 50
 """Characters of a job's name and a group's name together: child Jobs append both and a counter, and a pod's
 host name, which appends its index, must stay a DNS label."""
 
-_END_OF_TIME = times.parse("9999-01-01T00:00:00Z")
+END_OF_TIME = times.parse("9999-01-01T00:00:00Z")
 
 RULES = cel.RuleSet()
 
 
 @RULES.rule(
     "",
-    cel="""!has(oldSelf.status) || !has(oldSelf.status.admission)
-        || self.spec.queue == oldSelf.spec.queue""",
-    problem="the queue is frozen while the job is admitted",
+    cel="""!has(oldSelf.status) || !(has(oldSelf.status.admission) || has(oldSelf.status.claim))
+        || (has(self.spec.queue) ? self.spec.queue : '') ==
+        (has(oldSelf.spec.queue) ? oldSelf.spec.queue : '')""",
+    problem="the queue is frozen while the job is admitted or claims room",
     remedy="change it once the job waits again, or delete the job and create it anew",
     field=".spec.queue",
 )
 def _queue_is_frozen_while_admitted(new: Any, old: Any) -> bool:
-    if (old.get("status") or {}).get("admission") is None:
+    status = old.get("status") or {}
+    if status.get("admission") is None and status.get("claim") is None:
         return True
-    return bool(new["spec"]["queue"] == old["spec"]["queue"])
+    return bool(new["spec"].get("queue") == old["spec"].get("queue"))
 
 
 @RULES.rule(
     "",
-    cel="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-    problem="the name of a DeadlineJob becomes part of host names",
+    cel=f"!has(self.spec.groups) || self.metadata.name.matches('{field_rules.SERVICE_NAME}')",
+    problem="the name of a DeadlineJob with groups becomes part of host names",
     remedy="use lower-case letters, digits and hyphens, and begin with a letter",
     field=".metadata.name",
 )
 def _name_is_a_service_name(new: Any, _old: Any) -> bool:
+    if new["spec"].get("groups") is None:
+        return True
     return field_rules.matches(field_rules.SERVICE_NAME, new["metadata"]["name"])
 
 
 @RULES.rule(
     "",
-    cel=f"""self.spec.groups.all(g,
+    cel=f"""!has(self.spec.groups) || self.spec.groups.all(g,
         self.metadata.name.size() + g.name.size() <= {NAME_AND_GROUP})""",
     problem=f"the name and a group's name together have more than {NAME_AND_GROUP} characters",
     remedy="shorten one of them",
@@ -54,32 +58,94 @@ def _name_is_a_service_name(new: Any, _old: Any) -> bool:
 )
 def _names_leave_room_for_the_children(new: Any, _old: Any) -> bool:
     room = NAME_AND_GROUP - len(new["metadata"]["name"])
-    return all(len(group["name"]) <= room for group in new["spec"]["groups"])
+    return all(len(group["name"]) <= room for group in new["spec"].get("groups") or ())
 
 
 @RULES.rule(
     "spec",
-    cel="!has(self.deadline) || !has(self.deadlineIn)",
-    problem="deadline and deadlineIn are both set",
+    cel="has(self.groups) != has(self.jobRef)",
+    problem="a job has either groups or jobRef",
+    remedy="write groups for pods of its own, or jobRef for a Job that exists, and not both",
+)
+def _groups_or_reference(new: Any, _old: Any) -> bool:
+    return (new.get("groups") is None) != (new.get("jobRef") is None)
+
+
+@RULES.rule(
+    "spec",
+    cel="""(has(self.deadline) ? 1 : 0) + (has(self.deadlineIn) ? 1 : 0)
+        + (has(self.deadlineAt) ? 1 : 0) <= 1""",
+    problem="more than one of deadline, deadlineIn and deadlineAt is set",
     remedy="keep one of them",
 )
 def _one_deadline(new: Any, _old: Any) -> bool:
-    return new.get("deadline") is None or new.get("deadlineIn") is None
+    kinds = ("deadline", "deadlineIn", "deadlineAt")
+    return sum(new.get(kind) is not None for kind in kinds) <= 1
+
+
+@RULES.rule(
+    "spec",
+    cel="""has(self.jobRef) == has(oldSelf.jobRef)
+        && (!has(self.jobRef) || self.jobRef == oldSelf.jobRef)""",
+    problem="jobRef never changes",
+    remedy="delete the job and create it anew",
+    field=".jobRef",
+)
+def _reference_is_frozen(new: Any, old: Any) -> bool:
+    return bool(new.get("jobRef") == old.get("jobRef"))
+
+
+@RULES.rule(
+    "spec.jobRef",
+    cel="self.apiVersion == 'batch/v1' && self.kind == 'Job'",
+    problem="only Jobs of batch/v1 can be referred to",
+    remedy="write apiVersion: batch/v1 and kind: Job, and queue anything else by the Jobs it makes",
+)
+def _reference_is_to_a_job(new: Any, _old: Any) -> bool:
+    return bool(new["apiVersion"] == "batch/v1" and new["kind"] == "Job")
 
 
 @RULES.rule(
     "spec.deadline",
-    cel=f"self > timestamp('{times.format(0)}') && self < timestamp('{times.format(_END_OF_TIME)}')",
+    cel=f"self > timestamp('{times.format(0)}') && self < timestamp('{times.format(END_OF_TIME)}')",
     problem="this is not a time between the years 1970 and 9999",
     remedy=times.REMEDY,
 )
 def _deadline_is_a_time(new: Any, _old: Any) -> bool:
     # The format alone lets through offsets that no clock knows, and even a list.
-    return 0 < times.parse(new) < _END_OF_TIME
+    return 0 < times.parse(new) < END_OF_TIME
 
 
-field_rules.duration(RULES, "spec.deadlineIn")
-field_rules.duration(RULES, "spec.estimatedDuration")
+@RULES.rule(
+    "spec.deadlineAt.time",
+    cel=f"self.matches('{zones.CLOCK}')",
+    problem="this is not a time of day",
+    remedy=zones.CLOCK_REMEDY,
+)
+def _deadline_is_a_time_of_day(new: Any, _old: Any) -> bool:
+    return field_rules.matches(zones.CLOCK, new)
+
+
+@RULES.rule(
+    "spec.deadlineAt.zone",
+    cel=f"self.matches('{zones.NAME}')",
+    problem="this is not the name of a time zone",
+    remedy=zones.NAME_REMEDY,
+)
+def _zone_has_the_form_of_a_name(new: Any, _old: Any) -> bool:
+    # Whether there is such a zone no CRD can know; the operator says so in the status.
+    return field_rules.matches(zones.NAME, new)
+
+
+for _name in (
+    "deadlineIn",
+    "estimatedDuration",
+    "checkpoint.interval",
+    "checkpoint.restartOverhead",
+    "maxRunTime",
+):
+    field_rules.duration(RULES, f"spec.{_name}")
+field_rules.duration(RULES, "spec.minRunTime", zero=True)
 
 
 @RULES.rule(

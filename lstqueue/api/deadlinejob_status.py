@@ -18,12 +18,17 @@ RUNS = 10
 """How many runs a status remembers."""
 NODES = 4096
 """How many nodes a list in a status may name."""
+VICTIMS = 4096
+"""How many victims a claim may have."""
+DISPLACED_BY = 16
+"""How many jobs a status remembers that this one was suspended for."""
 
 
 class Phase(enum.StrEnum):
     """Where a DeadlineJob stands."""
 
     PENDING = "Pending"
+    CLAIMING = "Claiming"
     ADMITTED = "Admitted"
     RUNNING = "Running"
     SUSPENDING = "Suspending"
@@ -70,6 +75,48 @@ class Admission(base.Model):
     """Digest of the gang it was decided for."""
     groups: Annotated[tuple[GroupAdmission, ...], base.list_map(8)] = ()
     """The placement of each group."""
+    job_uid: base.Text = ""
+    """UID of the object that jobRef names, for which it was decided."""
+
+
+class NodeCount(base.Model):
+    """How many pods of a group are to go to one node."""
+
+    node: base.Text
+    """Name of the node."""
+    count: Annotated[pydantic.StrictInt, pydantic.Field(ge=1)]
+    """How many pods."""
+
+
+class GroupClaim(base.Model):
+    """Where a group is to be placed."""
+
+    name: base.Text
+    """Name of the group."""
+    pool: base.Text
+    """The pool of the queue it is charged to."""
+    nodes: Annotated[tuple[NodeCount, ...], base.list_map(NODES, "node")] = ()
+    """The nodes in rank order."""
+
+
+class Victim(base.Model):
+    """A job that is suspended for a claim."""
+
+    uid: base.Text
+    """UID of its DeadlineJob."""
+    attempt: base.Count
+    """The one admission of it that is ended."""
+
+
+class Claim(base.Model):
+    """The capacity that the whole gang takes as soon as others have left it."""
+
+    expires: base.StatusTime
+    """When it is given up if they have not left by then."""
+    groups: Annotated[tuple[GroupClaim, ...], base.list_map(8)] = ()
+    """The placement of each group, in the order of the groups."""
+    victims: Annotated[tuple[Victim, ...], base.list_map(VICTIMS, "uid")] = ()
+    """The jobs that are suspended for it."""
 
 
 class Suspension(base.Model):
@@ -79,6 +126,8 @@ class Suspension(base.Model):
     """In one word for programs."""
     since: base.StatusTime
     """When it was decided."""
+    for_uid: base.Text = pydantic.Field(default="", alias="for")
+    """UID of the DeadlineJob that gets the capacity."""
 
 
 class Backoff(base.Model):
@@ -149,6 +198,12 @@ class Run(base.Model):
     """Why it ended."""
     nodes: base.Count = 0
     """On how many nodes it ran."""
+    lost: base.StatusDuration | None = None
+    """How much of its work was lost with it."""
+
+
+def _newest(jobs: Any) -> Any:
+    return jobs[-DISPLACED_BY:] if isinstance(jobs, list | tuple) else jobs
 
 
 def _last(runs: Any) -> Any:
@@ -168,6 +223,8 @@ class Status(base.Model):
     """The deadline as a point in time."""
     gang: base.Text = ""
     """The size of the gang in short."""
+    job_uid: base.Text = ""
+    """UID of the object that jobRef names, once it was seen."""
     attempt: base.Count = 0
     """Number of the latest admission; never resets."""
     restarts: base.Count = 0
@@ -176,12 +233,26 @@ class Status(base.Model):
     """How many times it was started again because of a node, which backoffLimit does not count."""
     admission: Admission | None = None
     """The capacity that is committed to it."""
+    claim: Claim | None = None
+    """The capacity that it takes as soon as others have left it."""
     suspension: Suspension | None = None
     """Why it is giving its capacity back."""
+    displaced_by: Annotated[
+        tuple[base.Text, ...], pydantic.Field(max_length=DISPLACED_BY), pydantic.BeforeValidator(_newest)
+    ] = ()
+    """UIDs of the DeadlineJobs it was suspended for since its last run of some length, the oldest first."""
+    saved: base.StatusDuration | None = None
+    """How much run time its suspensions left it."""
+    wasted: base.Count | None = None
+    """How many suspensions in a row saved nothing."""
     backoff: Backoff | None = None
     """Why it is not admitted yet after a failed start."""
     late: bool | None = None
     """Whether it ranks behind because its deadline cannot hold any more; absent without a deadline."""
+    shed: bool | None = None
+    """Whether it ranks behind for now because not all deadlines can be met; absent when it does not."""
+    best_effort: bool | None = None
+    """Whether its deadline was given up as impossible; absent when it was not."""
     verdict: Verdict | None = None
     """Whether the deadline will hold."""
     slack: base.Text = ""

@@ -21,22 +21,18 @@ def matches(pattern: str, text: str) -> bool:
     return re.search(pattern, text) is not None
 
 
-def duration(rules: cel.RuleSet, at: str) -> None:
-    """Add the rule that the text at `at` is a duration of more than zero."""
-    rules.add(
-        cel.Rule(
-            at,
-            f"self.matches('{durations.PATTERN}') && self.matches('{durations.NON_ZERO}')",
-            "this is not a duration of more than zero",
-            durations.REMEDY,
-            _is_duration,
-        )
-    )
+def duration(rules: cel.RuleSet, at: str, *, zero: bool = False) -> None:
+    """Add the rule that the text at `at` is a duration, of more than zero unless `zero` has a meaning."""
+    cel_text = f"self.matches('{durations.PATTERN}')"
+    if not zero:
+        cel_text += f" && self.matches('{durations.NON_ZERO}')"
 
+    def holds(new: Any, _old: Any) -> bool:
+        try:
+            durations.parse(new, positive=not zero)
+        except errors.BadValueError:
+            return False
+        return True
 
-def _is_duration(new: Any, _old: Any) -> bool:
-    try:
-        durations.parse(new, positive=True)
-    except errors.BadValueError:
-        return False
-    return True
+    problem = "this is not a duration" if zero else "this is not a duration of more than zero"
+    rules.add(cel.Rule(at, cel_text, problem, durations.REMEDY, holds))

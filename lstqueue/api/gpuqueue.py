@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import pydantic
 
-from lstqueue.api import base, gpuqueue_rules, quantities, reading
+from lstqueue.api import base, deadlinejob, gpuqueue_rules, quantities, reading
 from lstqueue.api.conditions import Conditions
 
 _RESOURCE_NAME = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
@@ -38,6 +38,38 @@ class Operator(enum.StrEnum):
 
     EXISTS = "Exists"
     EQUAL = "Equal"
+
+
+class WithinQueue(enum.StrEnum):
+    """Whom a job at its last moment may have suspended within its own queue."""
+
+    NEVER = "Never"
+    NO_HARM = "NoHarm"
+    TIER = "Tier"
+
+
+class StopPolicy(enum.StrEnum):
+    """Whether a queue stands still."""
+
+    NONE = "None"
+    HOLD = "Hold"
+    HOLD_AND_DRAIN = "HoldAndDrain"
+
+
+class Mode(enum.StrEnum):
+    """Whether a queue acts on what it decides."""
+
+    ENFORCE = "Enforce"
+    OBSERVE = "Observe"
+
+
+class Comparison(enum.StrEnum):
+    """How a label selector compares."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
 
 
 class Toleration(base.Model):
@@ -101,11 +133,59 @@ class Pool(base.Model):
     any other resource that is not listed is refused."""
 
 
+class Requirement(base.Model):
+    """One demand on the labels of a namespace."""
+
+    key: Annotated[pydantic.StrictStr, pydantic.Field(min_length=1, max_length=317)]
+    """Key of the label."""
+    operator: Comparison
+    """In and NotIn compare with values; Exists and DoesNotExist look at the key alone."""
+    values: Annotated[tuple[_LabelValue, ...], pydantic.Field(max_length=64)] = pydantic.Field(
+        default_factory=tuple
+    )
+    """What In and NotIn compare with."""
+
+
+class NamespaceSelector(base.Model):
+    """Which namespaces, by their labels: those that meet every demand, so that none means all."""
+
+    match_labels: Annotated[dict[str, _LabelValue], pydantic.Field(max_length=16)] = pydantic.Field(
+        default_factory=dict
+    )
+    """Labels that the namespace has."""
+    match_expressions: Annotated[tuple[Requirement, ...], pydantic.Field(max_length=16)] = pydantic.Field(
+        default_factory=tuple
+    )
+    """Further demands on its labels."""
+
+
+class Preemption(base.Model):
+    """When jobs may be suspended to make room for others."""
+
+    within_queue: WithinQueue = WithinQueue.NO_HARM
+    """Whom a job at its last moment may have suspended. Never: nobody. NoHarm: jobs that rank behind for want
+    of a deadline that can hold, and jobs whose deadline holds all the same. Tier: also any job of a lower
+    importance."""
+    min_run_time: base.DurationOrZero = pydantic.Field(default="15m", validate_default=True)
+    """How long a job runs at least before it may be suspended for another, unless it says otherwise."""
+    max_per_job_per_day: Annotated[pydantic.StrictInt, pydantic.Field(ge=0, le=1000)] = 4
+    """How many times in 24 hours a job may be suspended for others."""
+
+
+class Overload(base.Model):
+    """What to do when not all deadlines can be met."""
+
+    shedding: base.Flag = True
+    """Whether some jobs are set back for as long as that lets the deadlines of the others hold."""
+
+
 class Defaults(base.Model):
     """What jobs of the queue get that do not say otherwise."""
 
     estimated_duration: base.Duration | None = None
     """How long a gang is expected to run."""
+    checkpoint: deadlinejob.Checkpoint | None = None
+    """What of their work outlives a suspension."""
 
 
 class Spec(base.Model):
@@ -117,6 +197,21 @@ class Spec(base.Model):
     """lst: least slack first. edf: earliest deadline first. fifo: in the order of creation."""
     defaults: Defaults | None = None
     """What jobs get that do not say otherwise."""
+    namespace_selector: NamespaceSelector | None = None
+    """The namespaces whose jobs it takes; absent: all of them."""
+    priority_classes: Annotated[
+        tuple[Annotated[pydantic.StrictStr, pydantic.Field(min_length=1, max_length=253)], ...],
+        pydantic.Field(max_length=16),
+    ] = pydantic.Field(default_factory=tuple)
+    """Priority classes that pods of referenced jobs may have beside the cluster's default."""
+    preemption: Preemption = pydantic.Field(default={}, validate_default=True)
+    """When jobs may be suspended to make room for others."""
+    overload: Overload = pydantic.Field(default={}, validate_default=True)
+    """What to do when not all deadlines can be met."""
+    stop_policy: StopPolicy = StopPolicy.NONE
+    """Hold: nobody is admitted, what runs goes on. HoldAndDrain: moreover, what runs is suspended."""
+    mode: Mode = Mode.ENFORCE
+    """Observe: only forecasts are made; nobody is admitted or suspended."""
     max_importance: Annotated[pydantic.StrictInt, pydantic.Field(ge=-10, le=10)] | None = None
     """Jobs of a higher importance are not admitted."""
     bind_timeout: base.Duration = pydantic.Field(default="2m", validate_default=True)

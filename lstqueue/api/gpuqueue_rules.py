@@ -81,6 +81,19 @@ def _pieces_are_whole(new: Any, _old: Any) -> bool:
     return not field_rules.matches(_PART, nominal)
 
 
-field_rules.duration(RULES, "spec.defaults.estimatedDuration")
+@RULES.rule(
+    "spec.namespaceSelector.matchExpressions[]",
+    cel="""self.operator in ['In', 'NotIn'] ? has(self.values) && self.values.size() > 0
+        : !has(self.values) || self.values.size() == 0""",
+    problem="In and NotIn compare with values, Exists and DoesNotExist do not",
+    remedy="add values, or remove them",
+)
+def _comparison_has_its_values(new: Any, _old: Any) -> bool:
+    return bool(new.get("values")) == (new["operator"] in ("In", "NotIn"))
+
+
+for _name in ("estimatedDuration", "checkpoint.interval", "checkpoint.restartOverhead"):
+    field_rules.duration(RULES, f"spec.defaults.{_name}")
+field_rules.duration(RULES, "spec.preemption.minRunTime", zero=True)
 field_rules.duration(RULES, "spec.bindTimeout")
 field_rules.duration(RULES, "spec.gangReadyTimeout")

@@ -8,6 +8,7 @@ where they are not zero. There is no clock here and no local time zone.
 from __future__ import annotations
 
 import datetime
+import functools
 import re
 
 from lstqueue.api import errors
@@ -29,7 +30,15 @@ def parse(text: str) -> int:
         BadValueError: it is no RFC 3339 time, or a date that does not exist, or lies outside the years
             1 to 9999 in UTC.
     """
-    match = _TIME.fullmatch(text) if isinstance(text, str) else None
+    if not isinstance(text, str):
+        raise errors.BadValueError(_problem(text), REMEDY)
+    return _parse(text)
+
+
+@functools.lru_cache(maxsize=4096)
+def _parse(text: str) -> int:
+    # The times in a status are read again with everything that is written beside them.
+    match = _TIME.fullmatch(text)
     if not match:
         raise errors.BadValueError(_problem(text), REMEDY)
     *fields, fraction, sign, hours, minutes = match.groups()
@@ -48,6 +57,7 @@ def parse(text: str) -> int:
     return ms
 
 
+@functools.lru_cache(maxsize=4096)
 def format(ms: int) -> str:
     """Return "2026-03-01T18:00:00Z", or with ".250" before the Z where the second is not whole.
 

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from cases import crd_rules, objects
-from lstqueue.api import deadlinejob, errors, gpuqueue
+from lstqueue.api import deadlinejob, errors, gpuqueue, times
 
 HOUR = 3_600_000
 
@@ -28,6 +28,23 @@ def test_a_deadline_is_resolved_from_the_creation():
     assert deadlinejob.parse(objects.job(deadlineIn="2h")).resolved_deadline(HOUR) == 3 * HOUR
     fixed = deadlinejob.parse(objects.job(deadline="1970-01-01T09:00:00Z"))
     assert fixed.resolved_deadline(HOUR) == 9 * HOUR
+
+
+def test_a_time_of_day_is_resolved_from_the_creation_and_says_what_clocks_did_to_it():
+    created = times.parse("2026-03-28T12:00:00Z")
+    spec = deadlinejob.parse(objects.job(deadlineAt={"time": "06:00", "zone": "Europe/Berlin"}))
+    assert spec.resolved_deadline(created) == times.parse("2026-03-29T06:00:00+02:00")
+    assert spec.deadline_note(created) == ""
+    skipped = deadlinejob.parse(objects.job(deadlineAt={"time": "02:30", "zone": "Europe/Berlin"}))
+    assert skipped.resolved_deadline(created) == times.parse("2026-03-29T03:00:00+02:00")
+    assert "does not exist on 2026-03-29 in Europe/Berlin" in skipped.deadline_note(created)
+    assert deadlinejob.parse(objects.job(deadlineIn="2h")).deadline_note(created) == ""
+
+
+def test_a_job_that_refers_to_another_has_no_groups():
+    spec = deadlinejob.parse(objects.reference())
+    assert (spec.queue, spec.groups) == (None, ())
+    assert (spec.job_ref.api_version, spec.job_ref.kind, spec.job_ref.name) == ("batch/v1", "Job", "train")
 
 
 def test_a_queue_is_read_in_the_units_of_its_resources():
@@ -66,19 +83,30 @@ def test_the_names_that_python_uses_are_unknown_fields_too():
 
 def test_every_problem_is_reported_at_once_with_field_and_remedy():
     job = objects.job(
-        queue=objects.ABSENT,
+        queue="",
         deadlineIn="soon",
+        deadlineAt={"time": "6 o'clock", "zone": "Europe/Atlantis"},
         importance=99,
         backoffLimit="3",
         successPolicy="Any",
         groups=[objects.group("Worker", replicas=0), objects.group(template={"spec": {}})],
     )
     assert problems(deadlinejob.parse, job) == [
-        ("spec.queue", "is missing", "add spec.queue"),
+        ("spec.queue", "'' is too short", "write at least 1 characters"),
         (
             "spec.deadlineIn",
             "'soon' is not a duration",
             'write a duration such as "90s", "1.5h" or "1d12h30m"',
+        ),
+        (
+            "spec.deadlineAt.time",
+            '"6 o\'clock" is not a time of day',
+            'write a time of day such as "06:00" or "18:30:00"',
+        ),
+        (
+            "spec.deadlineAt.zone",
+            "'Europe/Atlantis' is not a time zone known here",
+            'write an IANA name such as "Europe/Berlin" or "UTC"',
         ),
         ("spec.importance", "99 is too large", "write 10 or less"),
         ("spec.successPolicy", "'Any' is not one of the values allowed here", "write 'All' or 'Leader'"),
@@ -100,7 +128,7 @@ def test_every_problem_is_reported_at_once_with_field_and_remedy():
 def test_a_rule_between_fields_is_a_problem_like_any_other():
     job = objects.job(deadline="2026-03-02T06:00:00Z", deadlineIn="1h")
     assert problems(deadlinejob.parse, job) == [
-        ("spec", "deadline and deadlineIn are both set", "keep one of them")
+        ("spec", "more than one of deadline, deadlineIn and deadlineAt is set", "keep one of them")
     ]
 
 

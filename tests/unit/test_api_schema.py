@@ -90,8 +90,25 @@ def test_defaults_are_filled_in_and_nulls_removed():
     job = objects.job(importance=None, deadline=None, groups=[objects.group(replicas=objects.ABSENT)])
     job["spec"]["groups"][0]["template"]["spec"]["nodeName"] = None
     schema.default("DeadlineJob", job)
-    wanted = {"importance": 0, "backoffLimit": 3, "successPolicy": "All"}
+    wanted = {
+        "importance": 0,
+        "value": 1,
+        "preemptible": True,
+        "successPolicy": "All",
+        "backoffLimit": 3,
+        "onInfeasible": "Queue",
+        "onMissed": "Demote",
+        "active": True,
+    }
     assert job["spec"] == objects.job(**wanted, groups=[objects.group(replicas=1)])["spec"]
+
+
+def test_an_object_that_is_absent_gets_its_defaults_all_the_same():
+    queue = objects.queue(overload={})
+    schema.default("GPUQueue", queue)
+    spec = queue["spec"]
+    assert spec["preemption"] == {"withinQueue": "NoHarm", "minRunTime": "15m", "maxPerJobPerDay": 4}
+    assert (spec["overload"], spec["stopPolicy"], spec["mode"]) == ({"shedding": True}, "None", "Enforce")
 
 
 def test_defaults_do_not_overwrite_and_are_not_shared():
@@ -190,6 +207,8 @@ TEXTS = (
 MOMENTS = ("2026-03-02T06:00:00Z", "2026-02-29T00:00:00Z")
 OTHERS = (None, 0, -1, 1, 7, 5000, 0.5, True, [], {}, ["x"], {"a": 1}, [None])
 VALUES = st.sampled_from((*TEXTS, *MOMENTS, *OTHERS))
+# No schema can know which zones there are, so these are either none in form or do exist.
+ZONES = st.sampled_from(("", "a b", "ü", "a\n", "x" * 400, None, 7, [], {}, "UTC", "Asia/Tokyo"))
 ACCEPTED = [case for case in crd_rules.CASES if case.accepted and case.old is None]
 
 
@@ -215,7 +234,7 @@ def specs(draw):
         if key is None:
             continue
         if draw(st.booleans()):
-            place[holder] = copy.deepcopy(draw(VALUES))
+            place[holder] = copy.deepcopy(draw(VALUES if holder != "zone" else ZONES))
         else:
             del place[holder]
     return case.kind, obj

@@ -48,6 +48,7 @@ STATUSES = build(
             at=MOMENTS,
             queue=WORDS,
             shape_hash=WORDS,
+            job_uid=WORDS,
             groups=st.lists(
                 build(
                     deadlinejob_status.GroupAdmission,
@@ -60,7 +61,7 @@ STATUSES = build(
             ),
         )
     ),
-    suspension=optional(build(deadlinejob_status.Suspension, reason=WORDS, since=MOMENTS)),
+    suspension=optional(build(deadlinejob_status.Suspension, reason=WORDS, since=MOMENTS, for_uid=WORDS)),
     backoff=optional(
         build(deadlinejob_status.Backoff, until=MOMENTS, count=COUNTS, avoid=st.lists(WORDS, max_size=3))
     ),
@@ -87,8 +88,29 @@ STATUSES = build(
         )
     ),
     pending=optional(build(deadlinejob_status.Pending, code=WORDS, message=st.text(max_size=50))),
+    job_uid=WORDS,
+    claim=optional(
+        build(
+            deadlinejob_status.Claim,
+            expires=MOMENTS,
+            groups=st.just(({"name": "worker", "pool": "a100", "nodes": ({"node": "gpu-1", "count": 2},)},)),
+            victims=st.just(({"uid": "a", "attempt": 0}, {"uid": "b", "attempt": 3})),
+        )
+    ),
+    displaced_by=st.lists(WORDS, max_size=16),
+    shed=optional(st.booleans()),
+    saved=optional(SPANS),
+    wasted=optional(COUNTS),
+    best_effort=optional(st.booleans()),
     runs=st.lists(
-        build(deadlinejob_status.Run, start=MOMENTS, end=optional(MOMENTS), reason=WORDS, nodes=COUNTS),
+        build(
+            deadlinejob_status.Run,
+            start=MOMENTS,
+            end=optional(MOMENTS),
+            reason=WORDS,
+            nodes=COUNTS,
+            lost=optional(SPANS),
+        ),
         max_size=10,
     ),
 )
@@ -145,6 +167,11 @@ def test_only_the_last_ten_runs_are_kept():
     assert [run.start for run in status.runs] == [second * 1_000 for second in range(5, 15)]
 
 
+def test_only_the_last_jobs_that_displaced_one_are_kept():
+    status = deadlinejob_status.Status(displaced_by=[f"uid-{number}" for number in range(20)])
+    assert status.displaced_by == tuple(f"uid-{number}" for number in range(4, 20))
+
+
 @pytest.mark.parametrize("parse", [deadlinejob_status.parse, gpuqueue.parse_status])
 @pytest.mark.parametrize("status", [None, {}, "absent"])
 def test_an_object_that_nobody_has_seen_yet_has_an_empty_status(parse, status):
@@ -155,7 +182,8 @@ def test_an_object_that_nobody_has_seen_yet_has_an_empty_status(parse, status):
 @pytest.mark.parametrize(
     ("status", "field"),
     [
-        ({"phase": "Claiming"}, "status.phase"),
+        ({"phase": "Dreaming"}, "status.phase"),
+        ({"claim": {"expires": "soon"}}, "status.claim.expires"),
         ({"attempt": -1}, "status.attempt"),
         ({"admission": {"at": "yesterday"}}, "status.admission.at"),
         ({"runs": "many"}, "status.runs"),

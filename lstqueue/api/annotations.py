@@ -1,0 +1,196 @@
+"""From the labels and annotations of a user's own job to the spec of the DeadlineJob that stands for it.
+
+Whoever labels a Job says there what a DeadlineJob says in fields. Each value is checked here, since nothing
+else sees it before it is acted on; what cannot be used is left out and told by the name of its annotation.
+Labels and annotations come from users and may be of any size and content, so no message repeats much of them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from lstqueue.api import deadlinejob, deadlinejob_rules, durations, errors, field_rules, names, times, zones
+
+LONGEST = 253
+"""Characters of a value; everything that makes sense is much shorter."""
+UNKNOWN = 8
+"""How many annotations that nobody reads are told."""
+
+DEADLINE = f"{names.GROUP}/deadline"
+DEADLINE_IN = f"{names.GROUP}/deadline-in"
+DEADLINE_AT = f"{names.GROUP}/deadline-at"
+ADOPT = f"{names.GROUP}/adopt"
+
+_QUEUE_NAME = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a labelled object asks for.
+
+    `spec` is part of a DeadlineJob's spec, as JSON: all that could be used, without `jobRef`. `adopt` asks to
+    take the object over as it runs. `problems` say what could not be used, and what to write instead;
+    `unread` names annotations of ours that nothing reads, as they may be misspelt.
+    """
+
+    spec: Mapping[str, Any]
+    adopt: bool = False
+    problems: tuple[errors.Problem, ...] = ()
+    unread: tuple[errors.Problem, ...] = ()
+
+
+def read(labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None) -> Reading:
+    """Read the labels and annotations of an object; never raises for what a user wrote."""
+    spec: dict[str, Any] = {}
+    problems: list[errors.Problem] = []
+    given = annotations or {}
+    queue = (labels or {}).get(names.LABEL_QUEUE)
+    if queue:
+        _put(spec, problems, f"metadata.labels[{names.LABEL_QUEUE}]", _queue, queue)
+    for name, convert in _FIELDS.items():
+        if name in given:
+            _put(spec, problems, _place(name), convert, given[name])
+    deadlines = [name for name in (DEADLINE, DEADLINE_IN, DEADLINE_AT) if name in given]
+    if len(deadlines) > 1:
+        problem = f"is set beside {' and '.join(deadlines[:-1])}"
+        problems.append(errors.Problem(_place(deadlines[-1]), problem, "keep one of them"))
+        spec = {key: value for key, value in spec.items() if not key.startswith("deadline")}
+    adopted: dict[str, Any] = {}
+    if ADOPT in given:
+        _put(adopted, problems, _place(ADOPT), _flag("adopt"), given[ADOPT])
+    return Reading(spec, adopted.get("adopt", False), tuple(problems), _unread(given))
+
+
+_Convert = Callable[[str], Mapping[str, Any]]
+"""From the text of an annotation to fields of a spec; raises BadValueError."""
+
+
+def _place(name: str) -> str:
+    return f"metadata.annotations[{name}]"
+
+
+def _put(
+    spec: dict[str, Any], problems: list[errors.Problem], place: str, convert: _Convert, value: object
+) -> None:
+    try:
+        found = convert(_bounded(value))
+    except errors.BadValueError as error:
+        problems.append(errors.Problem(place, error.problem, error.remedy))
+        return
+    for key, item in found.items():
+        inner = spec.get(key)
+        spec[key] = {**inner, **item} if isinstance(inner, dict) and isinstance(item, dict) else item
+
+
+def _bounded(value: object) -> str:
+    if not isinstance(value, str):
+        raise errors.BadValueError(f"{errors.show(value)} is not a text", "write it in quotes")
+    if len(value) > LONGEST:
+        problem = f"{errors.show(value[: errors.SHOWN])} has {len(value)} characters"
+        raise errors.BadValueError(problem, f"write at most {LONGEST}")
+    return value
+
+
+def _queue(text: str) -> Mapping[str, Any]:
+    if len(text) > 63 or not field_rules.matches(_QUEUE_NAME, text):
+        remedy = "write lower-case letters, digits, hyphens and points, or nothing for the default queue"
+        raise errors.BadValueError(f"{errors.show(text)} is not the name of a queue", remedy)
+    return {"queue": text}
+
+
+def _deadline(text: str) -> Mapping[str, Any]:
+    if not 0 < times.parse(text) < deadlinejob_rules.END_OF_TIME:
+        problem = f"{errors.show(text)} is not a time between the years 1970 and 9999"
+        raise errors.BadValueError(problem, times.REMEDY)
+    return {"deadline": text.replace(",", ".")}
+
+
+def _deadline_at(text: str) -> Mapping[str, Any]:
+    parts = text.split()
+    if len(parts) != 2:
+        problem = f"{errors.show(text)} is not a time of day and a time zone"
+        raise errors.BadValueError(problem, 'write both, such as "06:00 Europe/Berlin"')
+    zones.clock(parts[0])
+    zones.name(parts[1])
+    return {"deadlineAt": {"time": parts[0], "zone": parts[1]}}
+
+
+def _value(text: str) -> Mapping[str, Any]:
+    if not re.fullmatch("[0-9]{1,7}", text) or not 1 <= int(text) <= 1_000_000:
+        problem = f"{errors.show(text)} is not a whole number from 1 to 1000000"
+        raise errors.BadValueError(problem, 'write one such as "10"')
+    return {"value": int(text)}
+
+
+def _duration(field: str, *, zero: bool = False) -> _Convert:
+    def convert(text: str) -> Mapping[str, Any]:
+        durations.parse(text, positive=not zero)
+        return {field: text}
+
+    return convert
+
+
+def _flag(field: str) -> _Convert:
+    def convert(text: str) -> Mapping[str, Any]:
+        if text not in ("true", "false"):
+            problem = f"{errors.show(text)} is neither true nor false"
+            raise errors.BadValueError(problem, 'write "true" or "false"')
+        return {field: text == "true"}
+
+    return convert
+
+
+def _choice(field: str, kind: type[deadlinejob.OnMissed] | type[deadlinejob.OnInfeasible]) -> _Convert:
+    allowed = [item.value for item in kind]
+
+    def convert(text: str) -> Mapping[str, Any]:
+        if text not in allowed:
+            problem = f"{errors.show(text)} is not one of the values allowed here"
+            raise errors.BadValueError(problem, f"write {', '.join(allowed[:-1])} or {allowed[-1]}")
+        return {field: text}
+
+    return convert
+
+
+def _inside(outer: str, convert: _Convert) -> _Convert:
+    return lambda text: {outer: convert(text)}
+
+
+_FIELDS: Mapping[str, _Convert] = MappingProxyType(
+    {
+        DEADLINE: _deadline,
+        DEADLINE_IN: _duration("deadlineIn"),
+        DEADLINE_AT: _deadline_at,
+        f"{names.GROUP}/estimated-duration": _duration("estimatedDuration"),
+        f"{names.GROUP}/value": _value,
+        f"{names.GROUP}/checkpoint-interval": _inside("checkpoint", _duration("interval")),
+        f"{names.GROUP}/checkpoint-on-suspend": _inside("checkpoint", _flag("onSuspend")),
+        f"{names.GROUP}/restart-overhead": _inside("checkpoint", _duration("restartOverhead")),
+        f"{names.GROUP}/preemptible": _flag("preemptible"),
+        f"{names.GROUP}/min-run-time": _duration("minRunTime", zero=True),
+        f"{names.GROUP}/max-run-time": _duration("maxRunTime"),
+        f"{names.GROUP}/on-missed": _choice("onMissed", deadlinejob.OnMissed),
+        f"{names.GROUP}/on-infeasible": _choice("onInfeasible", deadlinejob.OnInfeasible),
+    }
+)
+"""What each annotation says."""
+
+_READ = (*_FIELDS, ADOPT)
+
+
+def _unread(given: Mapping[str, str]) -> tuple[errors.Problem, ...]:
+    ours = sorted(name for name in given if name.startswith(f"{names.GROUP}/") and name not in _READ)
+    return tuple(
+        errors.Problem(_place(name[:LONGEST]), "is not read by lstqueue", _guess(name[:LONGEST]))
+        for name in ours[:UNKNOWN]
+    )
+
+
+def _guess(name: str) -> str:
+    close = difflib.get_close_matches(name, _READ, n=1, cutoff=0.8)
+    return f"write {close[0]} if you meant that" if close else "remove it if it was meant to do something"
