@@ -7,13 +7,15 @@ admitting a gang that the scheduler would leave unbound.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from lstqueue.api import quantities
 from lstqueue.topology import model
 
 Spec = Mapping[str, Any]
+_Stated = Callable[[Spec], Mapping[str, Any] | None]
+"""From a container to what it states of each resource."""
 
 
 def requests(spec: Spec) -> model.Resources:
@@ -26,23 +28,21 @@ def requests(spec: Spec) -> model.Resources:
     Raises:
         BadValueError: an amount that cannot be reckoned with; an API server may well store it (2E of memory).
     """
-    running = _total(spec.get("containers") or [])
-    sidecars: dict[str, int] = {}
-    peak: dict[str, int] = {}
-    for container in spec.get("initContainers") or []:
-        wanted = _container(container)
-        if container.get("restartPolicy") == "Always":
-            _add(sidecars, wanted)
-            _raise(peak, sidecars)
-        else:
-            start = dict(sidecars)
-            _add(start, wanted)
-            _raise(peak, start)
-    _add(running, sidecars)
-    _raise(running, peak)
-    running.update(_amounts((spec.get("resources") or {}).get("requests") or {}))
+    running = _effective(spec, _declared, "requests")
     _add(running, _amounts(spec.get("overhead") or {}))
     running[model.PODS] = 1
+    return model.resources(running)
+
+
+def limits(spec: Spec) -> model.Resources:
+    """Return the effective limits of a pod, by the rule of its requests; overhead adds to what is limited.
+
+    Raises:
+        BadValueError: as for `requests`.
+    """
+    running = _effective(spec, lambda container: (container.get("resources") or {}).get("limits"), "limits")
+    overhead = _amounts(spec.get("overhead") or {})
+    _add(running, {name: amount for name, amount in overhead.items() if running.get(name)})
     return model.resources(running)
 
 
@@ -135,21 +135,32 @@ def _requirement(item: Mapping[str, Any], *, field: bool) -> model.Requirement:
     )
 
 
-def _container(container: Mapping[str, Any]) -> dict[str, int]:
-    return _amounts(_declared(container))
+def _effective(spec: Spec, stated: _Stated, part: str) -> dict[str, int]:
+    """Sum what containers state, and take instead of that what the pod states as a whole in `part`."""
+    running: dict[str, int] = {}
+    for container in spec.get("containers") or []:
+        _add(running, _amounts(stated(container) or {}))
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in spec.get("initContainers") or []:
+        wanted = _amounts(stated(container) or {})
+        if container.get("restartPolicy") == "Always":
+            _add(sidecars, wanted)
+            _raise(peak, sidecars)
+        else:
+            start = dict(sidecars)
+            _add(start, wanted)
+            _raise(peak, start)
+    _add(running, sidecars)
+    _raise(running, peak)
+    running.update(_amounts((spec.get("resources") or {}).get(part) or {}))
+    return running
 
 
 def _declared(container: Mapping[str, Any]) -> dict[str, Any]:
     declared = container.get("resources") or {}
     # A limit without a request is the request; the API server defaults it so, a raw template does not.
     return {**(declared.get("limits") or {}), **(declared.get("requests") or {})}
-
-
-def _total(containers: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for container in containers:
-        _add(total, _container(container))
-    return total
 
 
 def _amounts(raw: Mapping[str, Any]) -> dict[str, int]:

@@ -34,8 +34,9 @@ class PodView:
     """A pod. `job` is the UID of the DeadlineJob it belongs to, empty for pods that are not ours.
 
     `owner` is the UID of its controller. `index` is its completion index, -1 when it has none. `attempt` is
-    -1 until it is ungated. `aim` is the node it was pinned to when it was ungated, `charge` is "queue/pool"
-    as stamped then. `refused` says that a kubelet would not have it.
+    -1 until it is ungated. `aim` is the node it was pinned to when it was ungated, `slot` the rank it was
+    given and `charge` "queue/pool" as stamped then. `refused` says that a kubelet would not have it.
+    `created` (ms) is kept while it is gated.
     """
 
     uid: str
@@ -60,6 +61,8 @@ class PodView:
     refused: bool = False
     disrupted: bool = False
     pinning: Pinning | None = None
+    created: int = 0
+    slot: int = -1
 
     @property
     def gone(self) -> bool:
@@ -150,6 +153,8 @@ def pod(raw: Object) -> PodView:
         refused=phase == "Failed" and (reason.startswith(REFUSALS) or message.startswith(REJECTED)),
         disrupted=(conditions.get("DisruptionTarget") or {}).get("status") == "True",
         pinning=pinning,
+        created=times.parse(meta["creationTimestamp"]) if pinning and meta.get("creationTimestamp") else 0,
+        slot=number(annotations.get(names.ANNOTATION_RANK), -1) if let_go else -1,
     )
 
 

@@ -14,9 +14,11 @@ from lstqueue.api import names
 from lstqueue.jobs import inline
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
-from lstqueue.operator import commits, intake, ledger, lifecycle, outbox
+from lstqueue.operator import commits, intake, ledger, outbox, steps
 
 Urgency = outbox.Urgency
+_REMOVAL = 60_000
+"""Ms after which a DeadlineJob that was deleted and is still there is deleted again."""
 
 
 class Actions:
@@ -37,16 +39,22 @@ class Actions:
         self._commit = commit
         self._now = now
 
-    def step(self, record: caches.Record, step: lifecycle.Step) -> None:
+    def step(self, record: caches.Record, step: steps.Step) -> None:
         """Carry out what the lifecycle asks for."""
         if step.status is not None:
-            self._commit.step(record, step.status, step.why)
+            self._commit.step(record, step)
         elif step.create:
             self._create(record, step.create)
         elif step.ungate:
             self._ungate(record, step)
         elif step.discard:
             self._discard(record, step)
+        elif step.patches:
+            self._patch(record, step)
+        elif step.pause:
+            self._pause(record)
+        elif step.remove:
+            self._remove(record)
         else:
             self._switch(record, step)
 
@@ -59,10 +67,10 @@ class Actions:
         """Have the API server say what it makes of a gang's pods."""
         job, templates = record.ledger, record.templates
         assert job.spec is not None
-        shape = job.spec.shape
+        shape, existing = job.spec.shape, job.spec.ref.name if job.spec.ref is not None else ""
 
         async def run() -> None:
-            answered(record, await asked.ask(job.gang(), shape, templates))
+            answered(record, await asked.ask(job.gang(), shape, templates, existing=existing))
 
         self._out.submit(Urgency.COMMIT, job.uid, run, done=lambda: self._cache.touch(job.uid))
 
@@ -136,7 +144,7 @@ class Actions:
         name, namespace = raw["metadata"]["name"], raw["metadata"]["namespace"]
         return await self._api.patch(resource, namespace, name, {"metadata": metadata})
 
-    def _ungate(self, record: caches.Record, step: lifecycle.Step) -> None:
+    def _ungate(self, record: caches.Record, step: steps.Step) -> None:
         job, admission = record.ledger, record.ledger.status.admission
         assert admission is not None
         queue = self._cache.queues.get(admission.queue)
@@ -170,7 +178,7 @@ class Actions:
 
         self._out.submit(Urgency.STEP, job.uid, run, start=True)
 
-    def _switch(self, record: caches.Record, step: lifecycle.Step) -> None:
+    def _switch(self, record: caches.Record, step: steps.Step) -> None:
         async def run() -> None:
             for child in (*step.suspend, *step.resume):
                 body = inline.suspend(child, value=child in step.suspend)
@@ -179,7 +187,53 @@ class Actions:
 
         self._out.submit(Urgency.STEP, record.ledger.uid, run, start=bool(step.resume))
 
-    def _discard(self, record: caches.Record, step: lifecycle.Step) -> None:
+    def _pause(self, record: caches.Record) -> None:
+        """Take a suspension by hand for its user's own pause, where it can be seen and undone."""
+        job = record.ledger
+        body = {"metadata": {"resourceVersion": str(job.version)}, "spec": {"active": False}}
+
+        async def run() -> None:
+            raw = await self._api.patch(port.DEADLINE_JOBS, job.namespace, job.name, body)
+            self._cache.apply_ledger("MODIFIED", raw)
+
+        self._out.submit(Urgency.STEP, job.uid, run)
+
+    def _remove(self, record: caches.Record) -> None:
+        job = record.ledger
+
+        async def run() -> None:
+            with contextlib.suppress(port.NotFoundError):
+                await self._api.delete(
+                    port.DEADLINE_JOBS,
+                    job.namespace,
+                    job.name,
+                    uid=job.uid,
+                    resource_version=str(job.version),
+                )
+            # It leaves with its next event: a finalizer may keep it.
+            record.retry_at = self._now() + _REMOVAL
+
+        self._out.submit(Urgency.REPORT, job.uid, run)
+
+    def _patch(self, record: caches.Record, step: steps.Step) -> None:
+        """Write to an existing job and its pods, one after the other, as long as nobody else does."""
+
+        async def run() -> None:
+            for patch in step.patches:
+                write = self._api.patch_status if patch.subresource else self._api.patch
+                raw = await write(patch.resource, patch.namespace, patch.name, patch.body)
+                if patch.resource == port.JOBS:
+                    self._cache.apply_job("MODIFIED", raw)
+                    if step.sudden:
+                        self._cache.units.was_suspended(raw["metadata"]["uid"], self._now())
+                elif patch.resource == port.PODS:
+                    self._cache.apply_pod("MODIFIED", raw)
+                else:
+                    self._cache.apply_ledger("MODIFIED", raw)
+
+        self._out.submit(Urgency.STEP, record.ledger.uid, run, start=step.start)
+
+    def _discard(self, record: caches.Record, step: steps.Step) -> None:
         async def run() -> None:
             for child in step.discard:
                 with contextlib.suppress(port.NotFoundError):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from lstqueue.api import names, times
 from lstqueue.kube import backoff, limits, port, reflector, sweep
-from lstqueue.operator import bell, loop, metrics, queue_status
+from lstqueue.operator import announce, bell, events, keeper, loop, metrics, queue_status
 from lstqueue.operator import cache as caches
 from lstqueue.operator import settings as all_settings
 
@@ -22,6 +22,9 @@ _LOG = logging.getLogger(__name__)
 OURS = names.LABEL_JOB
 FOREIGN = f"!{names.LABEL_JOB}"
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
+
+DISPENSABLE = (port.CRON_JOBS, port.RESOURCE_QUOTAS)
+"""Kinds without which decisions are merely made knowing less: the log says which one cannot be read."""
 
 _HEARD_BY = 120_000
 """Ms after which a new object must have come through the shell, reconnects and their back-off included."""
@@ -35,7 +38,11 @@ class DeafError(Exception):
 
 
 class Operator:
-    """One operator. `fed` says that somebody else feeds our own kinds into the cache."""
+    """One operator.
+
+    `fed` says that somebody else feeds our own kinds into the cache. `fence` is called before each write is
+    sent; what it raises ends the operator, which then has written nothing more.
+    """
 
     def __init__(
         self,
@@ -44,6 +51,7 @@ class Operator:
         now: Callable[[], int],
         settings: all_settings.Settings | None = None,
         fed: bool = False,
+        fence: Callable[[], None] | None = None,
     ) -> None:
         self.settings = settings or all_settings.Settings()
         self.api = limits.LimitedApi(
@@ -51,19 +59,42 @@ class Operator:
             rate=self.settings.writes_per_second,
             burst=self.settings.write_burst,
             in_flight=self.settings.in_flight,
+            fence=fence,
         )
         self.metrics = metrics.Metrics()
         self._bell = bell.Bell(quiet=self.settings.quiet, at_most=self.settings.at_most)
         self.cache = caches.Cache(self._bell.ring)
-        self.loop = loop.Loop(
-            self.api, self.cache, self._bell, now=now, settings=self.settings, figures=self.metrics
+        # Words have an allowance of their own, so that nothing that counts ever waits for them.
+        self.events = events.Recorder(
+            limits.LimitedApi(
+                api,
+                rate=self.settings.events_per_second,
+                burst=self.settings.event_burst,
+                in_flight=1,
+                fence=fence,
+            ),
+            now=now,
         )
+        announcer = announce.Announcer(self.events.tell, self.cache.name_of)
+        self.loop = loop.Loop(
+            self.api,
+            self.cache,
+            self._bell,
+            now=now,
+            settings=self.settings,
+            figures=self.metrics,
+            told=announcer.wrote,
+        )
+        self.keeper = keeper.Keeper(self.api, self.cache, self.events, now=now, settings=self.settings)
         self.synced = asyncio.Event()
         self.reflectors = [
             self._reflector(port.PODS, self.cache.apply_pod, labels=OURS),
             self._reflector(port.PODS, self.cache.apply_pod, labels=FOREIGN, fields=LIVE),
-            self._reflector(port.JOBS, self.cache.apply_child, labels=OURS),
+            self._reflector(port.JOBS, self.cache.apply_job),
+            self._reflector(port.CRON_JOBS, self.keeper.saw_cron_job, labels=names.LABEL_QUEUE),
             self._reflector(port.NODES, self.cache.apply_node),
+            self._reflector(port.NAMESPACES, self.cache.apply_namespace),
+            self._reflector(port.RESOURCE_QUOTAS, self.cache.allowances.apply),
         ]
         if not fed:
             self.reflectors += [
@@ -86,16 +117,20 @@ class Operator:
             group.create_task(self.loop.writer.work())
             group.create_task(self._decide())
             group.create_task(self._queue_status.run())
+            group.create_task(self.events.run())
 
     async def _decide(self) -> None:
         for source in self.reflectors:
-            await source.synced.wait()
+            # What may not be read, or is not there, must not keep all gangs waiting who can go without it.
+            there = source.answered if source.resource in DISPENSABLE else source.synced
+            await there.wait()
         if self._fed:
             await self._swept.wait()
         self.synced.set()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.loop.steps())
             group.create_task(self.loop.run())
+            group.create_task(self.keeper.run())
 
     async def _sweeps(self) -> None:
         failures, delays = 0, backoff.Backoff(base=self.settings.retry_first, limit=self.settings.retry_most)

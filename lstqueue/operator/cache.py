@@ -8,13 +8,15 @@ Indexes by gang and by node make a change cost what it touches, not the size of 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from lstqueue.api import names
 from lstqueue.engine import model
-from lstqueue.jobs import views
+from lstqueue.jobs import inline, views
+from lstqueue.operator import allowances, fitting, records, units
 from lstqueue.operator import ledger as ledgers
 from lstqueue.operator import nodes as node_views
 from lstqueue.operator import queues as queue_views
@@ -28,38 +30,7 @@ FOR_EVER = 1 << 64
 """Above every resourceVersion."""
 
 
-@dataclass(slots=True)
-class Record:
-    """One DeadlineJob and what this process has under way for it.
-
-    `assumed` is an admission that was decided and not confirmed yet: its room is charged at once. `said` is
-    what the newest status write on its way will publish. `shapes` come from intake; None until it is done,
-    and it is asked again at `ask_at`. `lost` holds children that the watch said are gone; they may only have
-    lost our label. `told_at` (ms) is when its user was last told why it waits; 0 calls for telling it anew.
-    `held_back` tells the engine not to admit, and the user why. `retry_at` (ms) delays the next write after
-    `failures` in a row did not go through; `doubtful` says that it must be read before that, since what it
-    looks like now is not known. `templates` are kept while they may be needed, `evicted` are pods that had
-    to leave and did: their Job shows only that a pod is gone, which would be the gang's own fault.
-    """
-
-    ledger: ledgers.Ledger
-    templates: Mapping[str, Object] = field(default_factory=dict)
-    children: dict[str, views.ChildView] = field(default_factory=dict)
-    pods: dict[str, views.PodView] = field(default_factory=dict)
-    evicted: dict[str, views.PodView] = field(default_factory=dict)
-    assumed: ledgers.Admission | None = None
-    said: model.Published | None = None
-    shapes: tuple[model.Group, ...] | None = None
-    held_back: str = ""
-    held_code: str = ""
-    ungated_at: int = 0
-    retry_at: int = 0
-    ask_at: int = 0
-    failures: int = 0
-    doubtful: bool = False
-    lost: dict[str, views.ChildView] = field(default_factory=dict)
-    told_at: int = 0
-    engine_job: model.Job | None = None
+Record = records.Record
 
 
 class Cache:
@@ -74,12 +45,18 @@ class Cache:
         self.records: dict[str, Record] = {}
         self.queues: dict[str, queue_views.QueueView] = {}
         self.nodes: dict[str, node_views.NodeView] = {}
+        self.namespaces: dict[str, dict[str, str]] = {}
         self.touched: set[str] = set()
         self.touches = asyncio.Event()
         self.changed = True
+        self.units = units.Units(self._fit, self._touch)
+        self.allowances = allowances.Allowances(self.records, self._stir)
+        self._gangs_on: dict[str, Counter[str]] = {}
+        self._admitted_on: dict[str, set[str]] = {}
         self._node_used: dict[str, dict[str, int]] = {}
         self._engine_nodes: dict[str, topology.Node] = {}
         self._pods: dict[str, views.PodView] = {}
+        self._pods_of: dict[str, set[str]] = {}
         self._orphans: dict[str, dict[str, views.PodView]] = {}
         self._children: dict[str, views.ChildView] = {}
         self._children_of: dict[str, dict[str, views.ChildView]] = {}
@@ -97,9 +74,12 @@ class Cache:
         if version <= self._buried.get(uid, -1) or (record and version <= record.ledger.version):
             return
         seen = ledgers.read(raw, record.ledger if record else None)
+        self._place(uid, record.ledger.status.admission if record else None, seen.status.admission)
         if record is None:
             record = self.records[uid] = Record(seen)
             self._adopt(record)
+        if seen.generation != record.ledger.generation:
+            record.told_at = 0
         if record.evicted and seen.status.restarts != record.ledger.status.restarts:
             record.evicted.clear()
         record.ledger = seen
@@ -107,9 +87,14 @@ class Cache:
         if seen.final:
             record.templates = {}
         elif seen.spec is not None and not record.templates:
-            record.templates = {group["name"]: group["template"] for group in raw["spec"]["groups"]}
+            groups = raw["spec"].get("groups") or ()
+            record.templates = {group["name"]: group["template"] for group in groups}
+        self.units.refer(seen)
+        fitting.fit(record, self.units)
         if seen.status.admission is not None:
-            record.assumed = None
+            record.assumed = record.claiming = None
+        if seen.status.claim is not None:
+            record.claiming = None
         self._touch(uid)
 
     def _adopt(self, record: Record) -> None:
@@ -128,10 +113,23 @@ class Cache:
     def _bury(self, uid: str, version: int) -> None:
         record = self.records.pop(uid, None)
         self._remember_end(uid, version)
+        self.units.forget(uid)
         if record is not None:
+            self._place(uid, record.ledger.status.admission, None)
             if record.pods:
                 self._orphans[uid] = {**self._orphans.get(uid, {}), **record.pods}
             self._touch(uid)
+
+    def _place(self, uid: str, before: ledgers.Admission | None, after: ledgers.Admission | None) -> None:
+        """Keep who is admitted where."""
+        if before == after:
+            return
+        for node in before.nodes if before is not None else ():
+            self._admitted_on[node].discard(uid)
+            if not self._admitted_on[node]:
+                del self._admitted_on[node]
+        for node in after.nodes if after is not None else ():
+            self._admitted_on.setdefault(node, set()).add(uid)
 
     def _remember_end(self, uid: str, version: int) -> None:
         """A write's reply may arrive after the watch told of the deletion; it must not revive the object."""
@@ -172,6 +170,52 @@ class Cache:
                     record.lost[view.uid] = view
                 self._touch(view.job)
 
+    def apply_job(self, event: str, raw: Object) -> None:
+        """Take in any Job of the cluster: a child of ours, or one of a user's own.
+
+        For a child that lost our label it is as if it had gone: it is found, and labelled again, by its name.
+        """
+        meta = raw["metadata"]
+        if meta["uid"] in self._children or inline.owning_job(raw):
+            labelled = names.LABEL_JOB in (meta.get("labels") or {})
+            self.apply_child(event if labelled else "DELETED", raw)
+        else:
+            self.units.apply(event, raw)
+
+    def _fit(self, uid: str) -> None:
+        """Have a DeadlineJob look at the Job it refers to."""
+        record = self.records.get(uid)
+        if record is not None:
+            fitting.fit(record, self.units)
+            self._touch(uid)
+
+    def facts(self, record: Record, now: int) -> units.Facts:
+        """Return what the lifecycle looks at of an existing Job, at `now` (ms)."""
+        job = record.ledger
+        if job.spec is None or job.spec.ref is None:
+            return units.NOTHING
+        name = self.queue_of(job)
+        queue = self.queues.get(name)
+        facts = self.units.facts(job, now)
+        if facts.view is None:
+            return facts
+        pods = (self._pods[uid] for uid in self._pods_of.get(facts.view.uid, ()))
+        return replace(
+            facts,
+            hands_off=queue is None or queue.engine.observed or not self._selected(queue, job.namespace),
+            queue=name,
+            loose=tuple(pod for pod in pods if pod.job != job.uid and not pod.gone),
+            pool_of=lambda node: queue_views.pool_of(queue, self.nodes.get(node)),
+        )
+
+    def _selected(self, queue: queue_views.QueueView, namespace: str) -> bool:
+        return queue.selects(self.namespaces.get(namespace, {}))
+
+    def name_of(self, uid: str) -> str:
+        """Return namespace/name of a DeadlineJob, "" where it is not known."""
+        record = self.records.get(uid)
+        return record.ledger.key if record is not None else ""
+
     def found_child(self, raw: Object) -> None:
         """Take in a child that a watch told was gone, and that is still there."""
         self._buried.pop(raw["metadata"]["uid"], None)
@@ -201,21 +245,33 @@ class Cache:
         if known is not None:
             self._count(known, -1)
             del self._pods[known.uid]
+            self._disown(known)
             if known.job:
                 self._leave(known)
         if seen is not None:
             self._count(seen, 1)
             self._pods[seen.uid] = seen
+            if seen.owner:
+                self._pods_of.setdefault(seen.owner, set()).add(seen.uid)
+                self.units.stir(seen.owner)
             if seen.job:
                 self._enter(seen)
         # A foreign pod matters by the room it takes.
         if _taken(known) != _taken(seen):
             self._stir()
 
+    def _disown(self, pod: views.PodView) -> None:
+        siblings = self._pods_of.get(pod.owner)
+        if siblings is not None:
+            siblings.discard(pod.uid)
+            if not siblings:
+                del self._pods_of[pod.owner]
+            self.units.stir(pod.owner)
+
     def _enter(self, pod: views.PodView) -> None:
         record = self._record_of(pod)
         home = record.pods if record is not None else self._orphans.setdefault(pod.job, {})
-        home[pod.uid] = pod
+        home[pod.uid] = pod if record is None else fitting.member(record, pod)
         self._touch(pod.job)
 
     def _leave(self, pod: views.PodView) -> None:
@@ -241,6 +297,14 @@ class Cache:
 
     def _count(self, pod: views.PodView, sign: int) -> None:
         """Count a pod where it is bound, until it has ended."""
+        place = pod.node or pod.aim
+        if pod.job and place:
+            gangs = self._gangs_on.setdefault(place, Counter())
+            gangs[pod.job] += sign
+            if not gangs[pod.job]:
+                del gangs[pod.job]
+            if not gangs:
+                del self._gangs_on[place]
         if pod.node and not pod.gone:
             used = self._node_used.setdefault(pod.node, {})
             for name, amount in pod.requests:
@@ -263,11 +327,34 @@ class Cache:
                 return
             self.nodes[name] = seen
         self._engine_nodes.pop(name, None)
-        for record in self.records.values():
-            held = record.ledger.status.admission
-            if held is not None and held.names(name):
-                self.touched.add(record.ledger.uid)
+        self.touched |= self._admitted_on.get(name, set())
+        for uid in self._gangs_on.get(name, ()):
+            if uid in self.records:
+                # Whether its pods there can end may have changed.
+                self.records[uid].engine_job = None
+                self.touched.add(uid)
         self._stir()
+
+    def on_nodes(self, nodes: Iterable[str]) -> list[Record]:
+        """Return the gangs that are admitted on any of these nodes, or have pods there, by UID."""
+        uids = {uid for node in nodes for uid in (*self._admitted_on.get(node, ()), *self._gangs_on.get(node, ()))}
+        return [self.records[uid] for uid in sorted(uids) if uid in self.records]
+
+    def stale(self, node: str) -> bool:
+        """Whether a node is gone or silent: pods on it cannot end, and nobody knows what they do."""
+        view = self.nodes.get(node)
+        return bool(node) and (view is None or not view.ready)
+
+    def left_behind(self, record: Record) -> dict[str, views.PodView]:
+        """Return the pods, by UID, that an earlier run left on stale nodes: they block those nodes only."""
+        status = record.ledger.status
+        if status.phase is ledgers.Phase.SUSPENDING or record.ledger.final:
+            return {}
+        return {
+            uid: pod
+            for uid, pod in record.pods.items()
+            if not pod.gone and _of_earlier_run(record, pod) and self.stale(pod.node or pod.aim)
+        }
 
     def apply_queue(self, event: str, raw: Object) -> None:
         """Take in a GPUQueue."""
@@ -286,10 +373,47 @@ class Cache:
             if known is not None and known.same_spec(seen):
                 return
         for record in self.records.values():
-            if record.ledger.spec is not None and record.ledger.spec.queue == name:
+            if self.queue_of(record.ledger) == name:
                 record.engine_job, record.told_at = None, 0
                 self.touched.add(record.ledger.uid)
         self._stir()
+
+    # Namespaces
+
+    def apply_namespace(self, event: str, raw: Object) -> None:
+        """Take in the labels of a namespace, which name its default queue and let queues choose it."""
+        name = raw["metadata"]["name"]
+        known = self.namespaces.get(name)
+        if event == "DELETED":
+            self.namespaces.pop(name, None)
+        else:
+            self.namespaces[name] = dict(raw["metadata"].get("labels") or {})
+        if self.namespaces.get(name) == known:
+            return
+        for record in self.records.values():
+            if record.ledger.namespace == name:
+                record.engine_job, record.told_at = None, 0
+                self.touched.add(record.ledger.uid)
+        self._stir()
+
+    def queue_of(self, job: ledgers.Ledger) -> str:
+        """Return the queue a job is in: the one that holds it, that it names, or its namespace's default."""
+        if job.status.admission is not None:
+            return job.status.admission.queue
+        named = job.spec.queue if job.spec is not None else ""
+        return named or self.namespaces.get(job.namespace, {}).get(names.LABEL_DEFAULT_QUEUE, "")
+
+    def spec_of(self, job: ledgers.Ledger) -> ledgers.Spec | None:
+        """Return the spec of a job with what its queue says where it says nothing itself."""
+        queue = self.queues.get(self.queue_of(job))
+        return queue.defaults.fill(job.spec) if queue is not None and job.spec is not None else job.spec
+
+    def min_run(self, job: ledgers.Ledger) -> int:
+        """Return how long (ms) a job runs at least before it may be suspended for another."""
+        if job.spec is not None and job.spec.min_run is not None:
+            return job.spec.min_run
+        queue = self.queues.get(self.queue_of(job))
+        return queue.engine.min_run if queue is not None else model.Queue("").min_run
 
     # What a sweep compares with
 
@@ -310,12 +434,17 @@ class Cache:
 
     def engine_nodes(self) -> Iterator[topology.Node]:
         """Yield the nodes with what is used on them; only those that changed are built anew."""
-        for name, view in self.nodes.items():
-            node = self._engine_nodes.get(name)
-            if node is None:
-                node = view.engine_node(self._node_used.get(name, {}))
-                self._engine_nodes[name] = node
-            yield node
+        for name in self.nodes:
+            node = self.engine_node(name)
+            if node is not None:
+                yield node
+
+    def engine_node(self, name: str) -> topology.Node | None:
+        """Return a node with what is used on it, None for one that is not there."""
+        node, view = self._engine_nodes.get(name), self.nodes.get(name)
+        if node is None and view is not None:
+            node = self._engine_nodes[name] = view.engine_node(self._node_used.get(name, {}))
+        return node
 
     def orphan_pods(self) -> Iterable[tuple[str, dict[str, views.PodView]]]:
         """Return pods of ours whose DeadlineJob is gone, by its UID; they hold room until they go."""
@@ -340,6 +469,14 @@ class Cache:
         if self.touched:
             self.touches.set()
         self._ring()
+
+
+def _of_earlier_run(record: Record, pod: views.PodView) -> bool:
+    """Whether a pod is of a run that is over, and its Job makes another without waiting for its end."""
+    status = record.ledger.status
+    if record.unit is None:
+        return pod.restart < status.restarts
+    return not record.unit.patient and (status.admission is None or pod.attempt != status.attempt)
 
 
 def _only_moved(known: views.PodView, meta: Object) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
+import socket
 import time
+import uuid
 from dataclasses import dataclass
 
 import lstqueue
-from lstqueue.kube import client, port
+from lstqueue.kube import client, lease, login, port
 from lstqueue.operator import app, shell
 from lstqueue.operator import settings as all_settings
 
@@ -19,40 +22,86 @@ _LOOK = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Where the cluster is and where to serve probes. No port, no probes."""
+    """Where the cluster is, where to serve probes, and who may decide.
+
+    No port, no probes. `leader_elect` None is: as a pod. `lease_namespace` None is that of the pod.
+    """
 
     url: str | None = None
     kubeconfig: str | None = None
     context: str | None = None
     probe_host: str = "127.0.0.1"
     probe_port: int | None = None
+    leader_elect: bool | None = None
+    lease_namespace: str | None = None
+    lease_name: str = "lstqueue-operator"
 
 
 def run(options: Options, settings: all_settings.Settings) -> None:
-    """Run until SIGTERM or SIGINT. Raises `LoginError`, `ApiError`, or what ended the operator."""
+    """Run until SIGTERM or SIGINT.
+
+    Raises `LoginError`, `ApiError`, `StartError`, `LeaseError`, or what ended the operator.
+    """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     asyncio.run(serve(options, settings))
 
 
 async def serve(options: Options, settings: all_settings.Settings) -> None:
     """Run in the present event loop until kopf is stopped."""
+    terms = election(options)
     api = await client.connect(url=options.url, kubeconfig=options.kubeconfig, context=options.context)
-    server = await api.version()
-    _LOG.info(
-        "lstqueue %s on Kubernetes %s at %s", lstqueue.__version__, server.get("gitVersion", "?"), api.host
-    )
-    await _installed(api)
+    elector = lease.Elector(api, terms, now=now_ms) if terms else None
+
+    async def before() -> None:
+        server = await api.version()
+        _LOG.info(
+            "lstqueue %s on Kubernetes %s at %s",
+            lstqueue.__version__,
+            server.get("gitVersion", "?"),
+            api.host,
+        )
+        await _installed(api)
 
     async def make() -> app.Operator:
-        return app.Operator(api, now=now_ms, settings=settings, fed=True)
+        return app.Operator(
+            api, now=now_ms, settings=settings, fed=True, fence=elector.check if elector else None
+        )
 
     # kopf follows the same credentials, refreshed, as our own client.
-    await shell.Shell(
+    running = shell.Shell(
         make=make,
         access=api.credentials,
         probe_host=options.probe_host,
         probe_port=options.probe_port,
-    ).run()
+        elector=elector,
+        before=before,
+    )
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # kopf brings handlers of its own; until then process 1 of a container would ignore both.
+        asyncio.get_running_loop().add_signal_handler(number, running.stop.set)
+    try:
+        await running.run()
+    finally:
+        await api.close()
+
+
+def election(options: Options) -> lease.Terms | None:
+    """Return the Lease to wait for and who waits, None when nobody is elected.
+
+    Raises:
+        StartError: it cannot be told where the Lease is.
+    """
+    in_pod = login.by_service_account(url=options.url, kubeconfig=options.kubeconfig, context=options.context)
+    if not (in_pod if options.leader_elect is None else options.leader_elect):
+        return None
+    namespace = options.lease_namespace or (login.pod_namespace() if in_pod else None)
+    if namespace is None:
+        raise shell.StartError(
+            "it is not known in which namespace the Lease of the election is; "
+            "name that of the other replicas with --lease-namespace, or say --no-leader-elect"
+        )
+    # A process that starts in the place of a dead one is another candidate.
+    return lease.Terms(namespace, options.lease_name, f"{socket.gethostname()}_{uuid.uuid4()}")
 
 
 async def _installed(api: client.KubeClient) -> None:

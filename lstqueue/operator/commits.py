@@ -15,7 +15,7 @@ from typing import Any
 from lstqueue.engine import model
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
-from lstqueue.operator import ledger, outbox, statuses
+from lstqueue.operator import holding, ledger, outbox, runs, starts, statuses, steps
 
 Urgency = outbox.Urgency
 Phase = ledger.Phase
@@ -33,7 +33,7 @@ class Said:
 
 
 class Commits:
-    """Submits status writes; `wrote` is called with the ledger entry (before, after) each."""
+    """Submits status writes; `wrote` is called with the ledger entry (before, after) each, and its queue."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Commits:
         out: outbox.Outbox,
         *,
         now: Callable[[], int],
-        wrote: Callable[[ledger.Ledger, ledger.Ledger], None],
+        wrote: Callable[[ledger.Ledger, ledger.Ledger, str], None],
     ) -> None:
         self._api = api
         self._cache = cache
@@ -54,20 +54,19 @@ class Commits:
         """Commit an admission: one conditional status write, before anything else happens for the gang."""
         job = record.ledger
         assert job.spec is not None
-        placed = place(job, admission, at=self._now())
+        placed = place(job, admission, at=self._now(), unit=record.unit.uid if record.unit else "")
         shape, groups, words = job.spec.shape, record.shapes or (), self._words(record, update)
         record.ungated_at = 0
 
         def make(seen: ledger.Ledger) -> Said | None:
-            if seen.deleting or seen.spec is None or seen.spec.shape != shape:
-                return None
-            if seen.status.phase is not Phase.PENDING or seen.spec.queue != placed.queue:
+            if seen.spec is None or seen.spec.shape != shape or not self._may_take(seen, placed.queue):
                 return None
             published = published_by(update) if update else seen.status.published
             status = replace(
                 seen.status,
                 phase=Phase.ADMITTED,
                 admission=placed,
+                claim=None,
                 attempt=seen.status.attempt + 1,
                 gang=statuses.gang_text(groups),
                 published=replace(published, code=None),
@@ -78,9 +77,85 @@ class Commits:
         said = published_by(update) if update else job.status.published
         self._submit(record, make, Urgency.COMMIT, said=said, assumed=placed)
 
-    def step(self, record: caches.Record, status: ledger.Status, why: str) -> None:
+    def claim(self, record: caches.Record, claiming: model.Claiming, update: model.Update | None) -> None:
+        """Commit a claim: nobody is suspended for it before this is written."""
+        job = record.ledger
+        assert job.spec is not None
+        shape, groups, words = job.spec.shape, record.shapes or (), self._words(record, update)
+        claimed = replace(claiming.claim, committed=True)
+
+        def make(seen: ledger.Ledger) -> Said | None:
+            if seen.spec is None or seen.spec.shape != shape or not self._may_take(seen, claiming.queue):
+                return None
+            published = published_by(update) if update else seen.status.published
+            status = replace(
+                seen.status,
+                phase=Phase.CLAIMING,
+                claim=claimed,
+                gang=statuses.gang_text(groups) or seen.status.gang,
+                published=replace(published, code=None),
+                held="",
+            )
+            return Said(status, "Claiming", words=words)
+
+        said = published_by(update) if update else job.status.published
+        self._submit(record, make, Urgency.COMMIT, said=said, claiming=claimed)
+
+    def drop(self, record: caches.Record, drop: model.Drop) -> None:
+        """Give up a claim; its owner waits again, and avoids the nodes that did not come free."""
+
+        def make(seen: ledger.Ledger) -> Said | None:
+            if seen.status.phase is not Phase.CLAIMING:
+                return None
+            status = steps.given_back(seen.status)
+            if drop.avoid:
+                now = self._now()
+                status = starts.avoiding(status, drop.avoid, now, length=drop.avoid_until - now)
+            return Said(status, "ClaimDropped", message=drop.why)
+
+        self._submit(record, make, Urgency.COMMIT, said=record.ledger.status.published)
+
+    def suspend(self, record: caches.Record, wanted: model.Suspend) -> None:
+        """Have a gang make room, if it still is in the attempt that was chosen."""
+
+        def make(seen: ledger.Ledger) -> Said | None:
+            status, now = seen.status, self._now()
+            if status.attempt != wanted.attempt or seen.final or not self._justified(wanted):
+                return None
+            if status.phase in (Phase.ADMITTED, Phase.RUNNING):
+                after = steps.suspended(status, wanted.why.value, now, for_uid=wanted.for_uid)
+            elif status.phase is Phase.SUSPENDING and status.admission is not None:
+                # It stops already, to begin again in the same place: that place is another's now.
+                after = replace(status, admission=None, suspended_for=wanted.for_uid)
+            else:
+                return None
+            return Said(after, wanted.why.value, message=self._for_whom(wanted))
+
+        self._submit(record, make, Urgency.STEP, said=record.ledger.status.published)
+
+    def _justified(self, wanted: model.Suspend) -> bool:
+        """Whether the claim still stands that it is for: otherwise the victim is spared."""
+        if not wanted.for_uid:
+            return True
+        owner = self._cache.records.get(wanted.for_uid)
+        claim = owner.ledger.status.claim if owner is not None and owner.ledger.may_claim else None
+        return claim is not None and model.Victim(wanted.uid, wanted.attempt) in claim.victims
+
+    def _for_whom(self, wanted: model.Suspend) -> str:
+        if not wanted.for_uid:
+            return "its queue is drained"
+        owner = self._cache.records.get(wanted.for_uid)
+        return f"makes room for {owner.ledger.key}" if owner else "makes room for another job"
+
+    def _may_take(self, seen: ledger.Ledger, queue: str) -> bool:
+        """Whether a decision to give it room in a queue still is about this very job."""
+        waits = seen.status.phase in (Phase.PENDING, Phase.CLAIMING)
+        return seen.may_claim and waits and self._cache.queue_of(seen) == queue
+
+    def step(self, record: caches.Record, step: steps.Step) -> None:
         """Write what the lifecycle asks for, if nothing has changed since it did."""
-        version = record.ledger.version
+        assert step.status is not None
+        version, status, why = record.ledger.version, step.status, step.why
 
         def make(job: ledger.Ledger) -> Said | None:
             if job.version != version:
@@ -88,7 +163,7 @@ class Commits:
             shown = replace(status, published=job.status.published)
             if shown.phase is not Phase.PENDING:
                 shown = replace(shown, published=replace(shown.published, code=None), held="")
-            return Said(shown, why, message=why if " " in why else "")
+            return Said(shown, why, message=step.words or (why if " " in why else ""))
 
         # A gang that starts again under its hold claims all of it from now on, whatever its old Jobs count.
         again = status.phase is Phase.ADMITTED and record.ledger.status.phase is Phase.SUSPENDING
@@ -97,7 +172,8 @@ class Commits:
 
     def report(self, record: caches.Record, update: model.Update) -> None:
         """Tell the user what the pass found out about a job."""
-        groups, held, words = record.shapes or (), record.held_code, self._words(record, update)
+        groups, words = record.shapes or (), self._words(record, update)
+        held, _ = holding.back(record, self._cache)
 
         def make(seen: ledger.Ledger) -> Said | None:
             if seen.final or seen.deleting:
@@ -138,7 +214,7 @@ class Commits:
                 self._cache.apply_ledger("DELETED", gone)
                 return
             self._cache.apply_ledger("MODIFIED", raw)
-            record.assumed, record.said, record.doubtful = None, None, False
+            record.assumed, record.claiming, record.said, record.doubtful = None, None, None, False
             record.engine_job = None
 
         # It ends no row of failures: only a write that goes through shows that writes do.
@@ -152,12 +228,15 @@ class Commits:
         *,
         said: model.Published,
         assumed: ledger.Admission | None = None,
+        claiming: model.Claim | None = None,
     ) -> None:
         """Queue a status write. `make` gets the ledger entry when its turn comes and may return None."""
         uid, wrote = record.ledger.uid, False
         record.said, record.engine_job = said, None
         if assumed is not None:
             record.assumed = assumed
+        if claiming is not None:
+            record.claiming = claiming
 
         def settle() -> None:
             # Another write may have been submitted meanwhile; what that one assumes is its own.
@@ -165,6 +244,8 @@ class Commits:
                 record.said = None
             if assumed is not None and record.assumed is assumed:
                 record.assumed = None
+            if claiming is not None and record.claiming is claiming:
+                record.claiming = None
             record.engine_job = None
 
         async def run() -> None:
@@ -180,7 +261,7 @@ class Commits:
                     raise
                 wrote = True
                 self._cache.apply_ledger("MODIFIED", raw)
-                self._wrote(job, record.ledger)
+                self._wrote(job, record.ledger, self._cache.queue_of(record.ledger))
             settle()
 
         def done() -> None:
@@ -195,10 +276,21 @@ class Commits:
         # Only what a pass found out about this very spec counts as having observed it.
         judged = said.words is not None or not job.status.observed
         status = replace(said.status, observed=job.generation if judged else job.status.observed)
+        if judged and job.generation > job.status.observed:
+            # A spec that has changed is judged anew: its deadline, and whether it can start.
+            status = replace(status, best_effort=False, back_off=replace(status.back_off, count=0))
+        if not status.unit:
+            status = replace(status, unit=self._cache.units.seen_first(job))
         # A condition's reason is one word; a sentence goes into its message.
         word = said.why if said.why.isalnum() else status.suspension or "Other"
-        if status.phase is not job.status.phase:
-            status = statuses.with_run(job.status, status, end=status.completed or now, reason=word)
+        status = runs.ended(
+            job.status,
+            status,
+            spec=self._cache.spec_of(job),
+            end=status.completed or now,
+            reason=word,
+            min_run=self._cache.min_run(job),
+        )
         status = statuses.with_conditions(job, status, now=now, why=word, message=said.message)
         return statuses.patch(job, status, words=said.words)
 
@@ -217,8 +309,11 @@ def published_by(update: model.Update) -> model.Published:
     return model.Published(band=update.band, code=update.code, verdict=update.verdict, slack=update.slack)
 
 
-def place(job: ledger.Ledger, admission: model.Admission, *, at: int) -> ledger.Admission:
-    """Give every rank its node: ranks ascend along the nodes in the order the placement has them."""
+def place(job: ledger.Ledger, admission: model.Admission, *, at: int, unit: str = "") -> ledger.Admission:
+    """Give every rank its node: ranks ascend along the nodes in the order the placement has them.
+
+    `unit` is the UID of the existing object that it is for.
+    """
     assert job.spec is not None
     groups, rank = [], 0
     for (name, _), placement in zip(job.spec.groups, admission.groups, strict=True):
@@ -227,4 +322,10 @@ def place(job: ledger.Ledger, admission: model.Admission, *, at: int) -> ledger.
             nodes.append((node, tuple(range(rank, rank + count))))
             rank += count
         groups.append(ledger.GroupAdmission(name, placement.pool, tuple(nodes)))
-    return ledger.Admission(at=at, queue=admission.queue, shape=job.spec.shape, groups=tuple(groups))
+    return ledger.Admission(
+        at=at,
+        queue=admission.queue,
+        shape=job.spec.shape,
+        groups=tuple(groups),
+        job_uid=unit,
+    )

@@ -6,11 +6,12 @@ cannot be read is kept with its problem instead of being dropped.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lstqueue.api import conditions, deadlinejob, deadlinejob_status, errors, times
+from lstqueue.api import conditions, deadlinejob, deadlinejob_status, durations, errors, names, times
 from lstqueue.engine import model
 from lstqueue.jobs import inline, views
 
@@ -23,7 +24,13 @@ FINAL = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.REJECTED})
 GANG_FAILED = "GangFailed"
 GANG_DISRUPTED = "GangDisrupted"
 DELETED = "Deleted"
+VANISHED = "JobVanished"
+"""Why a job ended whose existing object was deleted: nobody missed a deadline then."""
 FAILED_START = "FailedStart"
+PREEMPTED = "Preempted"
+INACTIVE = "Inactive"
+NODE_LOST = "NodeLost"
+NOT_READY = "NotReady"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +44,27 @@ class GroupAdmission:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The committed decision. `at` is ms since the epoch; `shape` the hash it was decided for."""
+    """The committed decision. `at` is ms since the epoch; `shape` the hash it was decided for.
+
+    `job_uid` is the UID of the object it was decided for, "" for inline gangs.
+    """
 
     at: int
     queue: str
     shape: str
     groups: tuple[GroupAdmission, ...]
+    job_uid: str = ""
 
     def places(self) -> dict[int, tuple[str, str]]:
         """Return (pool, node) of every global rank that it places."""
         return {
             rank: (group.pool, node) for group in self.groups for node, ranks in group.nodes for rank in ranks
         }
+
+    @property
+    def width(self) -> int:
+        """One more than the highest rank that it places."""
+        return 1 + max(self.places(), default=-1)
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -87,7 +103,8 @@ class Spec:
     """What the user asked for; durations and times in ms.
 
     With a `ref`, `groups` and `shape` are those of the object it names: empty until that was seen. `queue` is
-    "" for the namespace's default. `checkpoint` is the interval between two, 0 for none.
+    "" for the namespace's default. `checkpoint` is the interval between two, 0 for none. `deadline_note` says
+    how a time of day was taken that clocks skip or have twice.
     """
 
     queue: str
@@ -110,6 +127,7 @@ class Spec:
     on_missed: str = "Demote"
     on_infeasible: str = "Queue"
     ttl: int | None = None
+    deadline_note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +174,9 @@ SPOKEN = ("late", "pending", "deadline", "latestStartTime", "estimate")
 class Ledger:
     """One DeadlineJob. `spec` is None when it cannot be read; `problem` then says why.
 
-    `spoken` holds the fields of `SPOKEN` as the API has them, so that a patch changes only what differs.
+    `spoken` holds the fields of `SPOKEN` as the API has them, so that a patch changes only what differs. One
+    that we made for a labelled job has that job's UID in `unit_uid`, its raw spec in `written`, and in
+    `from_annotations` the fields of that which the job's annotations ask for.
     """
 
     uid: str
@@ -170,6 +190,9 @@ class Ledger:
     problem: str
     status: Status
     spoken: Object = field(default_factory=dict)
+    unit_uid: str = ""
+    written: Object = field(default_factory=dict)
+    from_annotations: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -181,11 +204,36 @@ class Ledger:
         """Whether it will never be admitted again."""
         return self.status.phase in FINAL
 
+    @property
+    def may_claim(self) -> bool:
+        """Whether it wants to run, so that others may be asked to make room for it."""
+        return not self.deleting and self.spec is not None and self.spec.active
+
+    @property
+    def met(self) -> bool | None:
+        """Whether a job that is over met its deadline; None without one, or where its own Job was deleted."""
+        if self.spec is None or self.spec.deadline is None:
+            return None
+        told = conditions.get(self.status.conditions, conditions.Type.DEADLINE_MISSED)
+        if told is not None and told.reason == VANISHED:
+            return None
+        return self.status.phase is Phase.SUCCEEDED and self.status.completed <= self.spec.deadline
+
     def gang(self) -> inline.Gang:
         """Return the identity its children are made from. Raises ValueError without a readable spec."""
         if self.spec is None:
             raise ValueError(f"DeadlineJob {self.key} has no readable spec: {self.problem}")
         return inline.Gang(self.uid, self.namespace, self.name, self.spec.groups)
+
+    def with_unit(self, groups: tuple[tuple[str, int], ...], shape: str) -> Ledger:
+        """Return it with the groups and the shape hash of the object that its `ref` names.
+
+        Raises:
+            ValueError: without a readable spec, or of one that has groups of its own.
+        """
+        if self.spec is None or self.spec.ref is None:
+            raise ValueError(f"DeadlineJob {self.key} refers to no object")
+        return replace(self, spec=replace(self.spec, groups=groups, shape=shape))
 
 
 def read(raw: Object, known: Ledger | None = None) -> Ledger:
@@ -214,28 +262,62 @@ def read(raw: Object, known: Ledger | None = None) -> Ledger:
         problem=problem,
         status=_status(status),
         spoken={key: status[key] for key in SPOKEN if status.get(key) is not None},
+        unit_uid=(meta.get("labels") or {}).get(names.LABEL_UNIT_UID, ""),
+        written=raw["spec"] if (meta.get("labels") or {}).get(names.LABEL_LEDGER) == "true" else {},
+        from_annotations=tuple(
+            item
+            for item in (meta.get("annotations") or {}).get(names.ANNOTATION_FIELDS, "").split(",")
+            if item
+        ),
     )
 
 
 def _judged_spec(raw: Object, created: int) -> tuple[Spec | None, str]:
     """Return the spec, or why it cannot be read."""
     try:
-        return _spec(raw, created), ""
+        return _spec(raw, _base(raw["metadata"], created)), ""
     except errors.InvalidSpecError as error:
         return None, str(error)
 
 
-def _spec(raw: Object, created: int) -> Spec:
+def _base(meta: Object, created: int) -> int:
+    """Return the time from which deadlines count: the creation of the object, or of the job it stands for.
+
+    Nothing but an earlier time is believed, since users can write annotations too.
+    """
+    text = (meta.get("annotations") or {}).get(names.ANNOTATION_UNIT_CREATED)
+    try:
+        unit = times.parse(text) if text else created
+    except errors.BadValueError:
+        return created
+    return unit if 0 < unit <= created else created
+
+
+def _spec(raw: Object, base: int) -> Spec:
     parsed = deadlinejob.parse(raw)
+    ref, checkpoint = parsed.job_ref, parsed.checkpoint or deadlinejob.Checkpoint()
     return Spec(
-        queue=parsed.queue,
+        queue=parsed.queue or "",
         groups=tuple((group.name, group.replicas) for group in parsed.groups),
-        shape=inline.shape_hash(raw["spec"]["groups"]),
-        deadline=parsed.resolved_deadline(created),
+        shape=inline.shape_hash(raw["spec"]["groups"]) if parsed.groups else "",
+        deadline=parsed.resolved_deadline(base),
         estimate=parsed.estimated_duration,
         importance=parsed.importance,
         leader_decides=parsed.success_policy == "Leader",
         backoff_limit=parsed.backoff_limit,
+        ref=JobRef(ref.api_version, ref.kind, ref.name) if ref else None,
+        value=parsed.value,
+        preemptible=parsed.preemptible,
+        min_run=parsed.min_run_time,
+        max_run=parsed.max_run_time,
+        checkpoint=checkpoint.interval or 0,
+        saves_on_suspend=bool(checkpoint.on_suspend),
+        restart_overhead=checkpoint.restart_overhead or 0,
+        active=parsed.active,
+        on_missed=parsed.on_missed.value,
+        on_infeasible=parsed.on_infeasible.value,
+        ttl=None if parsed.ttl_seconds_after_finished is None else parsed.ttl_seconds_after_finished * 1000,
+        deadline_note=parsed.deadline_note(base),
     )
 
 
@@ -259,9 +341,36 @@ def _status(raw: Object) -> Status:
         completed=_time(raw.get("completionTime")),
         published=_published(raw),
         held=_held(raw.get("pending") or {}),
-        conditions=tuple(conditions.Condition.model_validate(item) for item in raw.get("conditions") or ()),
+        conditions=tuple(_condition(tuple(item.items())) for item in raw.get("conditions") or ()),
         runs=tuple(raw.get("runs") or ()),
         gang=raw.get("gang") or "",
+        claim=_claim(raw["claim"]) if raw.get("claim") else None,
+        suspended_for=suspension.get("for", ""),
+        displaced_by=tuple(raw.get("displacedBy") or ()),
+        saved=_duration(raw.get("saved")),
+        wasted=raw.get("wasted", 0),
+        best_effort=bool(raw.get("bestEffort")),
+        unit=raw.get("jobUid", ""),
+    )
+
+
+@functools.lru_cache(maxsize=2048)
+def _condition(fields: tuple[tuple[str, Any], ...]) -> conditions.Condition:
+    """Return a condition; most of those read have been read before, when the one beside them was another."""
+    return conditions.Condition.model_validate(dict(fields))
+
+
+def _claim(raw: Object) -> model.Claim:
+    return model.Claim(
+        groups=tuple(
+            model.GroupPlacement(
+                pool=group["pool"],
+                nodes=tuple((item["node"], item["count"]) for item in group.get("nodes") or ()),
+            )
+            for group in raw.get("groups") or ()
+        ),
+        victims=tuple(model.Victim(item["uid"], item["attempt"]) for item in raw.get("victims") or ()),
+        expires=times.parse(raw["expires"]),
     )
 
 
@@ -280,6 +389,7 @@ def _admission(raw: Object) -> Admission:
             )
             for group in raw["groups"]
         ),
+        job_uid=raw.get("jobUid", ""),
     )
 
 
@@ -287,7 +397,7 @@ def _published(raw: Object) -> model.Published:
     verdict, pending = raw.get("verdict"), raw.get("pending") or {}
     late, code = raw.get("late"), pending.get("code")
     return model.Published(
-        band=_band(late, judged=verdict is not None),
+        band=model.Band.SHED if raw.get("shed") else _band(late, judged=verdict is not None),
         code=(model.Code(code) if code in _CODES else model.Code.HELD_BACK) if code else None,
         verdict=_verdict(verdict) if verdict and verdict["level"] in _LEVELS else None,
         slack=raw.get("slack") or "",
@@ -327,6 +437,10 @@ def _verdict(raw: Object) -> model.Verdict:
 
 def _range(raw: Object | None) -> tuple[int, int] | None:
     return (times.parse(raw["earliest"]), times.parse(raw["latest"])) if raw else None
+
+
+def _duration(text: str | None) -> int:
+    return durations.parse(text) if text else 0
 
 
 def _time(text: str | None) -> int:

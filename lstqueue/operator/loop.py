@@ -9,6 +9,7 @@ job is looked at next.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import heapq
 import logging
 import time
@@ -21,25 +22,35 @@ from lstqueue.operator import (
     actions,
     bell,
     commits,
+    fitting,
+    grounds,
     intake,
     ledger,
     lifecycle,
+    lifecycle_unit,
     members,
     metrics,
     outbox,
+    overbooking,
     reasons,
     snapshots,
     writer,
 )
 from lstqueue.operator import cache as caches
 from lstqueue.operator import settings as all_settings
-from lstqueue.topology import eligibility
 
 Phase = ledger.Phase
 _ALARMS = 1000
 """Alarms beyond two a gang that may pile up before the stale ones are dropped."""
 
+Wrote = Callable[[ledger.Ledger, ledger.Ledger, str], None]
+"""Called with a ledger entry before and after a status write, and its queue."""
+
 _LOG = logging.getLogger(__name__)
+
+
+def _untold(before: ledger.Ledger, after: ledger.Ledger, queue: str) -> None:
+    """Nobody needs to be told."""
 
 
 class Loop:
@@ -54,6 +65,7 @@ class Loop:
         now: Callable[[], int],
         settings: all_settings.Settings,
         figures: metrics.Metrics,
+        told: Wrote = _untold,
     ) -> None:
         self.cache = cache
         self.writer = writer.Writer(workers=settings.in_flight)
@@ -66,7 +78,8 @@ class Loop:
         self._figures = figures
         self._intake = intake.Intake(api, now=now, interval=int(settings.intake_retry * 1000))
         out = outbox.Outbox(cache, self.writer, self._failed)
-        self._commits = commits.Commits(api, cache, out, now=now, wrote=figures.transition)
+        self._told = told
+        self._commits = commits.Commits(api, cache, out, now=now, wrote=self._wrote)
         self._actions = actions.Actions(api, cache, out, self._commits, now=now)
         self._forecast_at = 0
         self._changed = True
@@ -93,6 +106,10 @@ class Loop:
             self._due_at = at + timeout if timeout is not None else None
             await self._bell.wait(timeout)
 
+    def _wrote(self, before: ledger.Ledger, after: ledger.Ledger, queue: str) -> None:
+        self._figures.transition(before, after, queue)
+        self._told(before, after, queue)
+
     def overdue(self, at: float) -> float:
         """Return by how many seconds of the loop's clock a pass is late."""
         return max(0.0, at - self._due_at) if self._due_at is not None else 0.0
@@ -116,6 +133,10 @@ class Loop:
         began = time.perf_counter()
         now = self._now()
         self._advance_all(now)
+        for record in self.cache.allowances.settle():
+            self._intake.forget(record.ledger.namespace)
+            record.ask_at = 0
+            self.cache.touch(record.ledger.uid)
         self._changed |= self.cache.changed
         self.cache.changed = False
         self.snapshot = snapshots.build(
@@ -189,7 +210,11 @@ class Loop:
         if record.lost and not record.ledger.final:
             self._actions.look_for_lost(record)
             return
-        step = lifecycle.step(self._gang(record, now), now)
+        gang = self._gang(record, now)
+        hindered = lifecycle_unit.hindrance(gang)
+        if hindered != record.hindered:
+            record.hindered, record.engine_job, record.told_at = hindered, None, 0
+        step = lifecycle.step(gang, now)
         if not step.idle:
             self._actions.step(record, step)
         elif step.wake is not None and step.wake > now:
@@ -202,7 +227,7 @@ class Loop:
             record.held_back, record.held_code, record.ask_at = job.problem, "InvalidSpec", 0
             record.shapes = record.engine_job = None
             return
-        if record.shapes is not None or job.final:
+        if record.shapes is not None or job.final or not job.spec.groups:
             return
         if record.ask_at > now:
             self._wake(job.uid, record.ask_at)
@@ -217,52 +242,69 @@ class Loop:
         record.engine_job = None
         if answer.groups is not None:
             record.shapes, record.held_back, record.held_code = answer.groups, "", ""
+            record.charges = answer.charges
+            if record.unit is not None:
+                record.priority_class = answer.priority_class
+                fitting.fit(record, self.cache.units)
             return
         if answer.final and record.assumed is None and record.ledger.status.phase is Phase.PENDING:
             self._commits.reject(record, reason=answer.reason, message=answer.problem)
             return
+        if answer.reason != record.held_code:
+            record.told_at = 0
         record.held_back, record.held_code = answer.problem, answer.reason
         record.ask_at = self._now() + int(self._settings.intake_retry * 1000)
         self._wake(record.ledger.uid, record.ask_at)
 
     def _gang(self, record: caches.Record, now: int) -> members.Gang:
         settings, status = self._settings, record.ledger.status
+        fitting.settle(record)
         queue = self.cache.queues.get(status.admission.queue) if status.admission else None
         if not record.ungated_at and any(pod.attempt == status.attempt for pod in record.pods.values()):
             # Lifted by an earlier process: the timeout begins anew, bounded by that of the whole start.
             record.ungated_at = now
-        return members.Gang(
+        gang = members.Gang(
             ledger=record.ledger,
             children=tuple(record.children.values()),
             pods=(*record.pods.values(), *record.evicted.values()),
             ungated_at=record.ungated_at,
             bind_timeout=(queue and queue.bind_timeout) or settings.bind_timeout_ms,
             ready_timeout=(queue and queue.ready_timeout) or settings.gang_ready_timeout_ms,
-            fit_node=lambda group, node: self._fits(record, group, node),
+            fit_node=lambda group, node: grounds.fits(self.cache, record, group, node),
+            crowded=lambda: overbooking.crowded(self.cache, record, self._engine_job),
+            lost=lambda pod: grounds.lost(self.cache, record, pod),
+            stale=self.cache.stale,
+            recovery_timeout=settings.recovery_timeout_ms,
+            unit=self.cache.facts(record, now),
         )
+        complete = status.phase is not Phase.RUNNING or lifecycle.kind_of(record.ledger).standing(gang).ready
+        # An earlier process may have seen it before: the time begins anew.
+        record.unready_since = 0 if complete else record.unready_since or now
+        return dataclasses.replace(gang, unready_since=record.unready_since)
 
-    def _fits(self, record: caches.Record, group: str, node: str) -> bool:
-        """Whether a node may still take a pod of a group; room is not looked at, it is held."""
-        view = self.cache.nodes.get(node)
-        if view is None or not view.ready or view.unschedulable:
-            return False
-        admission = record.ledger.status.admission
-        queue = self.cache.queues.get(admission.queue) if admission else None
-        shape = next((item.shape for item in record.shapes or () if item.name == group), None)
-        if shape is None or queue is None or admission is None:
-            return True
-        pool = next((item.pool for item in admission.groups if item.name == group), "")
-        extra = next((item.tolerations for item in queue.engine.pools if item.name == pool), ())
-        return eligibility.eligible(view.engine_node({}), shape, tolerations=extra)
+    def _engine_job(self, record: caches.Record) -> model.Job:
+        if record.engine_job is None:
+            record.engine_job = snapshots.engine_job(record, self.cache, self._settings)
+        return record.engine_job
 
     # The plan
 
     def _carry_out(self, plan: model.Plan) -> None:
         updates = {update.uid: update for update in plan.updates}
+        self._make_room(plan)
+        for claiming in plan.claim:
+            record = self.cache.records[claiming.uid]
+            update = updates.pop(claiming.uid, None)
+            if update is not None and _turned_down(record, update):
+                updates[claiming.uid] = update
+            elif self._may_write(record, plan.now, but=writer.Urgency.STEP) and self._affords(record):
+                self._commits.claim(record, claiming, update)
         for admission in plan.admit:
             record = self.cache.records[admission.uid]
             update = updates.pop(admission.uid, None)
-            if self._may_write(record, plan.now, but=writer.Urgency.STEP):
+            if update is not None and _turned_down(record, update):
+                updates[admission.uid] = update
+            elif self._may_write(record, plan.now, but=writer.Urgency.STEP) and self._affords(record):
                 self._commits.admit(record, admission, update)
         for uid, update in updates.items():
             record = self.cache.records[uid]
@@ -270,6 +312,31 @@ class Loop:
             if not self.writer.busy(uid) and self._may_write(record, plan.now, but=writer.Urgency.COMMIT):
                 record.told_at = plan.now
                 self._commits.report(record, update)
+
+    def _make_room(self, plan: model.Plan) -> None:
+        """Suspend who has to make room, and give up claims; the next pass says again what was not done."""
+        for suspend in plan.suspend:
+            record = self.cache.records[suspend.uid]
+            # What is under way may be this very suspension.
+            free = not self.writer.busy(suspend.uid)
+            if free and self._may_write(record, plan.now, but=writer.Urgency.STEP):
+                self._commits.suspend(record, suspend)
+        for drop in plan.drop:
+            record = self.cache.records[drop.uid]
+            if self._may_write(record, plan.now, but=writer.Urgency.STEP):
+                self._commits.drop(record, drop)
+
+    def _affords(self, record: caches.Record) -> bool:
+        """Whether the quotas of its namespace take a gang beside what the same pass has admitted before it.
+
+        One that they do not take is held back from the next pass on; a claim on room is of no use to it.
+        """
+        short = self.cache.allowances.take(record)
+        if short and record.ledger.status.phase is Phase.CLAIMING:
+            self._commits.drop(record, model.Drop(record.ledger.uid, short))
+        elif short:
+            self.cache.touch(record.ledger.uid)
+        return not short
 
     def _may_write(self, record: caches.Record, now: int, *, but: writer.Urgency) -> bool:
         """Whether a decision may be written now: nothing as urgent as `but` waits, nothing is in doubt."""
@@ -300,3 +367,11 @@ class Loop:
         elif start and record.ledger.status.phase is Phase.ADMITTED:
             self._actions.step(record, lifecycle.refused(self._gang(record, now), now, error.message))
         self.cache.touch(uid)
+
+
+def _turned_down(record: caches.Record, update: model.Update) -> bool:
+    """Whether its user does not want it to run in vain: the verdict is told first, and then acted upon."""
+    spec = record.ledger.spec
+    if update.verdict is None or spec is None or spec.on_infeasible == "Queue":
+        return False
+    return update.verdict.level is model.Level.IMPOSSIBLE and not record.ledger.status.attempt

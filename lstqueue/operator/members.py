@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from lstqueue.engine import model
 from lstqueue.jobs import views
-from lstqueue.operator import ledger
+from lstqueue.operator import ledger, units
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +20,12 @@ class Gang:
     """Everything `lifecycle.step` looks at.
 
     `children` and `pods` are all that belong to the DeadlineJob, of any restart. `ungated_at` is when this
-    process lifted the last gate (0: not known). `fit_node(group, node)` tells whether the node may still take
-    a pod of the group.
+    process lifted the last gate (0: not known), `unready_since` when it saw a running gang become incomplete
+    (0: it is complete), both in ms as the timeouts are. `fit_node(group, node)` tells whether the node may
+    still take a pod of the group; `crowded()` says in words on which node the room of the admission was given
+    to others first, "" for none; `lost(pod)` says in words why the node of a pod is lost to it, "" when it
+    is not; `stale(node)` tells whether a node is gone or silent, so that pods on it cannot end. `unit` is
+    what is known of the existing job that the DeadlineJob refers to.
     """
 
     ledger: ledger.Ledger
@@ -30,6 +35,20 @@ class Gang:
     bind_timeout: int
     ready_timeout: int
     fit_node: Callable[[str, str], bool]
+    crowded: Callable[[], str] = lambda: ""
+    lost: Callable[[views.PodView], str] = lambda _: ""
+    stale: Callable[[str], bool] = lambda _: False
+    unready_since: int = 0
+    recovery_timeout: int = 10 * model.MINUTE
+    unit: units.Facts = units.NOTHING
+
+    def staying(self) -> list[views.PodView]:
+        """Return the pods that still hold room, on nodes where they can end; the others block only those."""
+        return [pod for pod in present(self.pods) if not self.stale(pod.node or pod.aim)]
+
+    def stuck(self) -> list[views.PodView]:
+        """Return the pods that still hold room on nodes where they cannot end."""
+        return [pod for pod in present(self.pods) if self.stale(pod.node or pod.aim)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +77,11 @@ class Standing:
 def present(pods: Iterable[views.PodView]) -> list[views.PodView]:
     """Return the pods that still hold what they were bound to, or may yet be bound."""
     return [pod for pod in pods if not pod.gone]
+
+
+def evicted(pod: views.PodView) -> bool:
+    """Whether a pod has to leave, or left, through no fault of its own."""
+    return pod.disrupted and (pod.deleting or pod.phase == "Failed")
 
 
 def current(gang: Gang) -> dict[str, views.ChildView]:
@@ -146,5 +170,5 @@ def standing(gang: Gang) -> Standing:
         if rank not in found or not pod.gated:
             found[rank] = pod
     standing_for = {pod.uid for pod in found.values()}
-    strays = tuple(pod for pod in present(gang.pods) if not pod.gated and pod.uid not in standing_for)
+    strays = tuple(pod for pod in gang.staying() if not pod.gated and pod.uid not in standing_for)
     return Standing(frozenset(expected.values()), dict(sorted(found.items())), strays)

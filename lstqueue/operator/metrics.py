@@ -13,10 +13,10 @@ import prometheus_client as prometheus
 
 from lstqueue.engine import model
 from lstqueue.kube import limits, port, reflector
-from lstqueue.operator import ledger
+from lstqueue.operator import events, ledger
 
 _PASS_BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-_STATES = frozenset({"waiting", "held_back", "admitted", "running", "ending"})
+_STATES = frozenset({"waiting", "held_back", "claiming", "admitted", "running", "ending"})
 _WAIT_BUCKETS = (1, 10, 60, 300, 1800, 3600, 14400, 86400, 604800)
 
 
@@ -30,6 +30,9 @@ class Metrics:
             "Time of one decision pass, snapshot included",
             buckets=_PASS_BUCKETS,
             registry=self.registry,
+        )
+        self.leader = prometheus.Gauge(
+            "lstqueue_leader", "1 while this process may decide and write, else 0", registry=self.registry
         )
         self.jobs = prometheus.Gauge(
             "lstqueue_jobs", "DeadlineJobs by what the last pass saw", ["state"], registry=self.registry
@@ -80,6 +83,12 @@ class Metrics:
         self.throttled = prometheus.Gauge(
             "lstqueue_throttled_seconds", "Time that writes have waited for the limit", registry=self.registry
         )
+        self.events = prometheus.Gauge(
+            "lstqueue_events",
+            "Events for users' jobs: sent, failed (given up), dropped (too many waited)",
+            ["outcome"],
+            registry=self.registry,
+        )
 
     def passed(self, plan: model.Plan, seconds: float, backlog: int) -> None:
         """Note a pass."""
@@ -93,13 +102,13 @@ class Metrics:
         """Note a write that did not go through."""
         self.write_errors.labels(error.reason or str(error.status)).inc()
 
-    def transition(self, before: ledger.Ledger, after: ledger.Ledger) -> None:
-        """Note what a committed status write changed."""
+    def transition(self, before: ledger.Ledger, after: ledger.Ledger, queue: str) -> None:
+        """Note what a committed status write changed for a job of a queue."""
         old, new = before.status.phase, after.status.phase
         if old is new or after.spec is None:
             return
         # What was never admitted may name any queue, and every name would be a series for good.
-        queue = after.spec.queue if after.status.attempt else ""
+        queue = queue if after.status.attempt else ""
         where = (after.namespace, queue)
         if new is ledger.Phase.ADMITTED and after.status.attempt > before.status.attempt:
             self.admissions.labels(*where).inc()
@@ -118,6 +127,11 @@ class Metrics:
         for (verb, kind), count in api.requests.items():
             self.requests.labels(verb, kind).set(count)
 
+    def count_events(self, told: events.Recorder) -> None:
+        """Copy the counters of what users were told."""
+        for outcome, count in (("sent", told.sent), ("failed", told.failed), ("dropped", told.dropped)):
+            self.events.labels(outcome).set(count)
+
     def count_relists(self, sources: Iterable[reflector.Reflector]) -> None:
         """Copy the counters of the reflectors."""
         # Pods have two reflectors, ours and everybody else's.
@@ -133,7 +147,4 @@ class Metrics:
 
 
 def _deadline(job: ledger.Ledger) -> str:
-    if job.spec is None or job.spec.deadline is None:
-        return "none"
-    met = job.status.phase is ledger.Phase.SUCCEEDED and job.status.completed <= job.spec.deadline
-    return "met" if met else "missed"
+    return "none" if job.met is None else "met" if job.met else "missed"

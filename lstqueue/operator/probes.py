@@ -1,27 +1,47 @@
 """/livez, /readyz, /metrics and /why/NAMESPACE/NAME on one small HTTP server.
 
-Alive means that the loop turns: no pass is overdue. Ready means that every list has been read once. Neither
-asks the API server: an outage there must not restart the operator. It asks for no credentials: who may reach
-the port may read what is in the statuses anyway.
+Alive means that the loop turns: no pass is overdue. Ready means that every list has been read once, or that
+this process is a follower, which reads none: a roll-out must not wait for it to lead. Neither asks the API
+server: an outage there must not restart the operator. It asks for no credentials: who may reach the port may
+read what is in the statuses anyway.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from aiohttp import web
 
-from lstqueue.operator import app
+from lstqueue.kube import lease, reflector
+from lstqueue.kube import port as kube_port
+from lstqueue.operator import app, metrics
 
 OVERDUE = 60.0
 """Seconds that a pass may be late before the process is given up."""
 
 
 class Probes:
-    """Serves until stopped. Port 0 picks a free one; `port` tells which."""
+    """Serves until stopped.
 
-    def __init__(self, operator: app.Operator, *, host: str, port: int) -> None:
-        self._operator = operator
+    Args:
+        running: returns the operator, None while there is none.
+        elector: who knows whether this process leads; None when it need not be elected.
+        host: where to listen.
+        port: where to listen; 0 picks a free one, and the attribute `port` tells which.
+    """
+
+    def __init__(
+        self,
+        running: Callable[[], app.Operator | None],
+        *,
+        elector: lease.Elector | None,
+        host: str,
+        port: int,
+    ) -> None:
+        self._running = running
+        self._elector = elector
+        self._idle = metrics.Metrics()
         self._host = host
         self._wanted = port
         self._runner: web.AppRunner | None = None
@@ -47,27 +67,53 @@ class Probes:
             await self._runner.cleanup()
 
     async def _livez(self, request: web.Request) -> web.Response:
-        late = self._operator.loop.overdue(asyncio.get_running_loop().time())
+        operator = self._running()
+        late = operator.loop.overdue(asyncio.get_running_loop().time()) if operator else 0.0
         if late > OVERDUE:
             return web.Response(status=500, text=f"a pass is {late:.0f} s late\n")
         return web.Response(text="ok\n")
 
     async def _readyz(self, request: web.Request) -> web.Response:
-        if self._operator.synced.is_set():
-            return web.Response(text="ok\n")
-        waiting = sorted(
-            {source.resource.plural for source in self._operator.reflectors if not source.synced.is_set()}
-        )
+        operator = self._running()
+        if operator is None:
+            if self._elector is not None and not self._elector.leading:
+                return web.Response(text=f"ok, follower: {self._told()}\n")
+            return web.Response(status=503, text="starting\n")
+        if operator.synced.is_set():
+            return web.Response(text="ok, leader\n" if self._elector else "ok\n")
+        waiting = sorted({_behind(source) for source in operator.reflectors if not source.synced.is_set()})
         return web.Response(status=503, text=f"still reading: {', '.join(waiting) or 'our own kinds'}\n")
 
     async def _why(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
-        told = self._operator.loop.why(namespace, name)
+        operator = self._running()
+        if operator is None:
+            where = f"; {self._told()}" if self._elector else ""
+            return web.Response(status=503, text=f"this process decides nothing yet{where}\n")
+        told = operator.loop.why(namespace, name)
         if told is None:
             return web.Response(status=404, text=f"no DeadlineJob {namespace}/{name} waits or runs\n")
         return web.json_response(told)
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        self._operator.metrics.count_requests(self._operator.api)
-        self._operator.metrics.count_relists(self._operator.reflectors)
-        return web.Response(body=self._operator.metrics.render(), content_type="text/plain", charset="utf-8")
+        operator = self._running()
+        figures = self._idle
+        if operator is not None:
+            figures = operator.metrics
+            figures.count_requests(operator.api)
+            figures.count_relists(operator.reflectors)
+            figures.count_events(operator.events)
+        leads = operator is not None and (self._elector is None or self._elector.leading)
+        figures.leader.set(int(leads))
+        return web.Response(body=figures.render(), content_type="text/plain", charset="utf-8")
+
+    def _told(self) -> str:
+        """Say who has the Lease."""
+        assert self._elector is not None
+        return f"the {self._elector.terms} is held by {self._elector.holder or 'nobody'}"
+
+
+def _behind(source: reflector.Reflector) -> str:
+    """Name a kind that has not been read, and why if the server said so."""
+    refused = f" ({source.last_error})" if isinstance(source.last_error, kube_port.ForbiddenError) else ""
+    return f"{source.resource.plural}{refused}"

@@ -7,6 +7,7 @@ to the next turn. It reports what the last pass saw and decides nothing.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -15,13 +16,15 @@ from lstqueue.api import conditions, quantities
 from lstqueue.engine import model
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
-from lstqueue.operator import ledger, loop, queues
+from lstqueue.operator import loop, queues
 from lstqueue.operator import settings as all_settings
 
-_PENDING = (model.State.WAITING, model.State.HELD_BACK)
+_PENDING = (model.State.WAITING, model.State.HELD_BACK, model.State.CLAIMING)
 
 _LOOK = 1.0
 """Seconds between two looks that found nothing to say."""
+
+_LOG = logging.getLogger(__name__)
 
 
 class Reporter:
@@ -42,6 +45,7 @@ class Reporter:
         self._interval = settings.queue_status_interval
         self._now = now
         self._seen = -1
+        self._refusal = ""
 
     async def run(self) -> None:
         """Report until cancelled; rests while no pass has been made and all is told."""
@@ -63,9 +67,13 @@ class Reporter:
             raw = await self._api.patch_status(port.GPU_QUEUES, None, queue.name, body)
         except port.NotFoundError:
             return True
-        except port.ApiError:
+        except port.ApiError as error:
             self._seen = -1  # counted by the adapter; the next turn writes what is true then
+            if isinstance(error, port.ForbiddenError) and error.message != self._refusal:
+                self._refusal = error.message
+                _LOG.warning("the status of GPUQueue %s is not written: %s", queue.name, error)
             return True
+        self._refusal = ""
         self._cache.apply_queue("MODIFIED", raw)
         return True
 
@@ -103,13 +111,9 @@ class Reporter:
 
     def _outcomes(self, queue: str) -> list[bool]:
         """Return for every finished deadline job that is still listed whether it met its deadline."""
-        found = []
-        for record in self._cache.records.values():
-            job = record.ledger
-            if job.final and job.spec and job.spec.queue == queue and job.spec.deadline is not None:
-                succeeded = job.status.phase is ledger.Phase.SUCCEEDED
-                found.append(succeeded and job.status.completed <= job.spec.deadline)
-        return found
+        ended = (record.ledger for record in self._cache.records.values() if record.ledger.final)
+        mine = (job for job in ended if self._cache.queue_of(job) == queue)
+        return [job.met for job in mine if job.met is not None]
 
 
 def _usage(queue: queues.QueueView, jobs: list[model.Job]) -> list[dict[str, str]]:

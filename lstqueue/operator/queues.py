@@ -9,6 +9,52 @@ from typing import Any
 from lstqueue.api import errors, gpuqueue
 from lstqueue.engine import model
 from lstqueue.jobs import podspec
+from lstqueue.operator import ledger, nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """One demand of a label selector: how the label `key` compares with `values`."""
+
+    key: str
+    operator: gpuqueue.Comparison
+    values: tuple[str, ...] = ()
+
+    def met(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels meet it; a label that is absent is in no list of values, as Kubernetes has it."""
+        match self.operator:
+            case gpuqueue.Comparison.IN:
+                return labels.get(self.key) in self.values
+            case gpuqueue.Comparison.NOT_IN:
+                return labels.get(self.key) not in self.values
+            case gpuqueue.Comparison.EXISTS:
+                return self.key in labels
+            case gpuqueue.Comparison.DOES_NOT_EXIST:
+                return self.key not in labels
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What jobs of a queue get that do not say otherwise; durations in ms."""
+
+    estimate: int | None = None
+    checkpoint: int = 0
+    saves_on_suspend: bool = False
+    restart_overhead: int = 0
+
+    def fill(self, spec: ledger.Spec) -> ledger.Spec:
+        """Return a spec with what it does not say of checkpoints; its estimate stays, which has a source."""
+        if spec.checkpoint or spec.saves_on_suspend or spec.restart_overhead:
+            return spec
+        return replace(
+            spec,
+            checkpoint=self.checkpoint,
+            saves_on_suspend=self.saves_on_suspend,
+            restart_overhead=self.restart_overhead,
+        )
+
+
+NOTHING_ELSE = Defaults()
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +62,8 @@ class QueueView:
     """A GPUQueue. Timeouts are in ms, None where the queue leaves them to the operator's settings.
 
     A queue whose spec cannot be read admits nothing: it has no pools, and `problem` says why.
+    `namespace_selector` are the demands on the labels of a namespace; `priority_classes` are those that pods
+    of referenced jobs may have beside the cluster's default.
     """
 
     uid: str
@@ -24,7 +72,9 @@ class QueueView:
     generation: int
     engine: model.Queue
     tolerations: tuple[tuple[str, tuple[Mapping[str, Any], ...]], ...] = ()
-    default_estimate: int | None = None
+    namespace_selector: tuple[Demand, ...] = ()
+    priority_classes: tuple[str, ...] = ()
+    defaults: Defaults = NOTHING_ELSE
     bind_timeout: int | None = None
     ready_timeout: int | None = None
     problem: str = ""
@@ -33,6 +83,15 @@ class QueueView:
     def same_spec(self, other: QueueView) -> bool:
         """Whether only the status or the metadata differ."""
         return replace(self, version=0, status=None) == replace(other, version=0, status=None)
+
+    @property
+    def default_estimate(self) -> int | None:
+        """How long (ms) a gang is expected to run that does not say."""
+        return self.defaults.estimate
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Whether it takes the jobs of a namespace with these labels."""
+        return all(demand.met(labels) for demand in self.namespace_selector)
 
     def pool_tolerations(self, pool: str) -> tuple[Mapping[str, Any], ...]:
         """Return what the pods placed in a pool get, as JSON."""
@@ -70,11 +129,54 @@ def read(raw: Mapping[str, Any]) -> QueueView:
             order=model.Order(spec.order),
             pools=pools,
             max_importance=spec.max_importance,
+            preemption=model.Preemption(spec.preemption.within_queue),
+            min_run=spec.preemption.min_run_time,
+            cap=spec.preemption.max_per_job_per_day,
+            shedding=spec.overload.shedding,
+            held=spec.stop_policy is not gpuqueue.StopPolicy.NONE,
+            drained=spec.stop_policy is gpuqueue.StopPolicy.HOLD_AND_DRAIN,
+            observed=spec.mode is gpuqueue.Mode.OBSERVE,
         ),
         tolerations=tuple((pool.name, tuple(_raw_tolerations(pool))) for pool in spec.pools),
-        default_estimate=spec.defaults.estimated_duration if spec.defaults else None,
+        namespace_selector=_demands(spec.namespace_selector),
+        priority_classes=spec.priority_classes,
+        defaults=_defaults(spec.defaults),
         bind_timeout=spec.bind_timeout,
         ready_timeout=spec.gang_ready_timeout,
+    )
+
+
+def pool_of(queue: QueueView | None, node: nodes.NodeView | None) -> str:
+    """Return the first pool of a queue that a node is in, "" for none."""
+    if queue is None or node is None:
+        return ""
+    labels = dict(node.labels)
+    for pool in queue.engine.pools:
+        if all(labels.get(key) == value for key, value in pool.selector):
+            return pool.name
+    return ""
+
+
+def _demands(selector: gpuqueue.NamespaceSelector | None) -> tuple[Demand, ...]:
+    if selector is None:
+        return ()
+    labels = sorted(selector.match_labels.items())
+    return (
+        *(Demand(key, gpuqueue.Comparison.IN, (value,)) for key, value in labels),
+        *(Demand(item.key, item.operator, item.values) for item in selector.match_expressions),
+    )
+
+
+def _defaults(said: gpuqueue.Defaults | None) -> Defaults:
+    if said is None:
+        return NOTHING_ELSE
+    if said.checkpoint is None:
+        return Defaults(said.estimated_duration)
+    return Defaults(
+        estimate=said.estimated_duration,
+        checkpoint=said.checkpoint.interval or 0,
+        saves_on_suspend=bool(said.checkpoint.on_suspend),
+        restart_overhead=said.checkpoint.restart_overhead or 0,
     )
 
 

@@ -30,6 +30,7 @@ def tell(snapshot: model.Snapshot, plan: model.Plan, uid: str) -> dict[str, Any]
             for blocker in found.blockers
         ],
         "change": found.change,
+        "preemption": found.preemption,
         "at": times.format(plan.now),
     }
     if found.start is not None:

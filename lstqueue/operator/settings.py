@@ -14,7 +14,8 @@ class Settings:
     `quiet` and `at_most` batch the bell: a pass starts after that much silence, or after that much noise.
     `sweep_interval` is how often our own kinds are listed again, because the shell's watches can lose
     deletions. `restate_interval_ms` is how old the figures in a job's reason to wait may get before it is
-    told anew. `retry_first` and `retry_most` bound the wait after a write that failed.
+    told anew, `recovery_timeout_ms` how long a running gang may be incomplete. `retry_first` and `retry_most`
+    bound the wait after a write that failed.
     """
 
     quiet: float = 0.05
@@ -26,6 +27,8 @@ class Settings:
     writes_per_second: float = 50.0
     write_burst: int = 100
     in_flight: int = 16
+    events_per_second: float = 5.0
+    event_burst: int = 50
     retry_first: float = 1.0
     retry_most: float = 60.0
     intake_retry: float = 60.0
@@ -33,4 +36,5 @@ class Settings:
     restate_interval_ms: int = model.HOUR
     bind_timeout_ms: int = 2 * model.MINUTE
     gang_ready_timeout_ms: int = 30 * model.MINUTE
+    recovery_timeout_ms: int = 10 * model.MINUTE
     engine: model.Config = field(default_factory=model.Config)

@@ -1,9 +1,10 @@
-"""The kopf shell: login, start-up, clean-up, and the intake of our own kinds. The only importer of kopf.
+"""The kopf shell: election, login, start-up, clean-up, intake of our own kinds. The only importer of kopf.
 
 Only `on.event` handlers that return None, which is the one form in which kopf never writes to an object, and
 no storage in which it could. Handlers put what they get into the cache and ring the bell; they call no API.
 kopf owns the event loop, so the operator's own tasks are begun and ended by its start-up and clean-up
-activities (docs/adr/0002-kopf-as-shell.md).
+activities (docs/adr/0002-kopf-as-shell.md). A follower has neither kopf nor an operator: it serves probes
+and waits for the Lease, and who gets it starts from a list.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import asyncio
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Awaitable, Callable, Iterator
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 import kopf
 
 from lstqueue.api import names
-from lstqueue.kube import login
+from lstqueue.kube import lease, login
 from lstqueue.operator import app, probes
 
 Access = Callable[[], Awaitable[login.Credentials]]
@@ -35,6 +37,12 @@ class _Backoffs:
 
 class _NoDiffBase(kopf.DiffBaseStorage):
     """Keeps no last-handled state: nothing that kopf could write to an object."""
+
+    def build(
+        self, *, body: kopf.Body, extra_fields: Iterable[kopf.FieldSpec] | None = None
+    ) -> kopf.BodyEssence:
+        # Only other handlers than ours compare it with anything, and kopf's own is a deep copy of the object.
+        return kopf.BodyEssence()
 
     def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence | None:
         return None
@@ -68,12 +76,18 @@ class StartError(Exception):
 
 @dataclasses.dataclass(slots=True)
 class Shell:
-    """One operator under kopf. `make` builds it inside the running loop; `running` is set once it is up."""
+    """One operator under kopf.
+
+    `make` builds it inside the running loop; `running` is set once it is up. With an `elector` it is built
+    once that leads. `before` is awaited just before kopf starts.
+    """
 
     make: Callable[[], Awaitable[app.Operator]]
     access: Access
     probe_host: str = "127.0.0.1"
     probe_port: int | None = None
+    elector: lease.Elector | None = None
+    before: Callable[[], Awaitable[None]] | None = None
     operator: app.Operator | None = None
     probes: probes.Probes | None = None
     running: asyncio.Event = dataclasses.field(default_factory=asyncio.Event)
@@ -82,7 +96,29 @@ class Shell:
     _task: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Run under kopf until `stop` is set or a part fails; then raise what failed."""
+        """Run under kopf until `stop` is set or a part fails; then raise what failed.
+
+        Raises:
+            StartError: the probes cannot be served.
+            lease.LeaseError: the Lease cannot be had, or was lost.
+        """
+        await self._serve_probes()
+        try:
+            if self.elector is None:
+                await self._lead()
+            elif await self._unless_stopped(self.elector.acquire()):
+                await self.elector.hold(self._lead)
+        finally:
+            if self.elector is not None:
+                await self.elector.release()
+            if self.probes is not None:
+                await self.probes.stop()
+
+    async def _lead(self) -> None:
+        if self.before is not None and not await self._unless_stopped(self.before()):
+            return
+        # A line for each event that was taken in, whatever it says, would be most of the log.
+        logging.getLogger("kopf.objects").setLevel(logging.WARNING)
         try:
             await kopf.operator(
                 registry=self._registry(),
@@ -95,13 +131,44 @@ class Shell:
             if self.failure is not None:
                 raise self.failure
 
+    async def _unless_stopped(self, waited: Awaitable[None]) -> bool:
+        """Await something; return whether it came to its end before `stop` was set."""
+        work, stopped = asyncio.ensure_future(waited), asyncio.ensure_future(self.stop.wait())
+        try:
+            await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopped.cancel()
+            work.cancel()
+            await asyncio.wait({work, stopped})
+        if work.cancelled():
+            return False
+        work.result()
+        return not self.stop.is_set()
+
+    async def _serve_probes(self) -> None:
+        if self.probe_port is None:
+            return
+        self.probes = probes.Probes(
+            lambda: self.operator, elector=self.elector, host=self.probe_host, port=self.probe_port
+        )
+        try:
+            await self.probes.start()
+        except OSError as error:
+            raise StartError(
+                f"cannot serve probes on {self.probe_host}:{self.probe_port}: {error.strerror}; "
+                "free the port or name another with --probe-port"
+            ) from error
+
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
         kopf.on.login(registry=registry)(self._login)
         kopf.on.startup(registry=registry)(self._startup)
         kopf.on.cleanup(registry=registry)(self._cleanup)
-        for plural, apply in (("deadlinejobs", self._ledger), ("gpuqueues", self._queue)):
-            kopf.on.event(names.GROUP, names.VERSION, plural, registry=registry, id=plural)(apply)
+        ours = (names.GROUP, names.VERSION)
+        kopf.on.event(*ours, "deadlinejobs", registry=registry, id="deadlinejobs", when=self._news)(
+            self._ledger
+        )
+        kopf.on.event(*ours, "gpuqueues", registry=registry, id="gpuqueues")(self._queue)
         return registry
 
     def _settings(self) -> kopf.OperatorSettings:
@@ -138,16 +205,6 @@ class Shell:
         settings.watching.server_timeout = tuned.watch_seconds
         settings.watching.inactivity_timeout = tuned.inactivity_timeout
         settings.watching.chunk_size = tuned.page_size
-        if self.probe_port is not None:
-            self.probes = probes.Probes(self.operator, host=self.probe_host, port=self.probe_port)
-            try:
-                await self.probes.start()
-            except OSError as error:
-                self.failure = StartError(
-                    f"cannot serve probes on {self.probe_host}:{self.probe_port}: {error.strerror}; "
-                    "free the port or name another with --probe-port"
-                )
-                raise kopf.PermanentError(str(self.failure)) from error
         self._task = asyncio.create_task(self.operator.run(), name="lstqueue operator")
         self._task.add_done_callback(self._ended)
         self.running.set()
@@ -162,10 +219,19 @@ class Shell:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await self._task
-        if self.probes is not None:
-            await self.probes.stop()
+        if self.elector is not None:
+            # After the last write, and not after kopf's own end, which takes seconds.
+            await self.elector.release()
         if self.operator is not None:
             await self.operator.api.close()
+
+    def _news(self, event: kopf.RawEvent, **_: Any) -> bool:
+        """Whether an event tells more than the replies to our own writes have told: most only repeat them."""
+        if self.operator is None or event["type"] == "DELETED":
+            return True
+        meta = event["object"]["metadata"]
+        record = self.operator.cache.records.get(meta["uid"])
+        return record is None or int(meta["resourceVersion"]) > record.ledger.version
 
     async def _ledger(self, event: kopf.RawEvent, **_: Any) -> None:
         if self.operator is not None:

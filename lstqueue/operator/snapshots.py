@@ -9,23 +9,30 @@ to run there. Nothing else holds room.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from lstqueue.api import errors
+from lstqueue.api import errors, times
 from lstqueue.engine import estimate as estimates
 from lstqueue.engine import model
-from lstqueue.jobs import podspec, views
+from lstqueue.jobs import podspec, slots, views
 from lstqueue.operator import cache as caches
-from lstqueue.operator import ledger
+from lstqueue.operator import fitting, holding, ledger
 from lstqueue.operator import settings as all_settings
 from lstqueue.topology import model as topology
 
 Phase = ledger.Phase
 HOLDING = frozenset({Phase.ADMITTED, Phase.RUNNING, Phase.SUSPENDING})
 """Phases in which an admission holds room."""
+NO_SPEC = ledger.Spec("", (), "")
+"""Stands for a spec that cannot be read."""
+NO_SHAPE = topology.PodShape(())
+DEFAULT_GRACE = 30
+"""Seconds that Kubernetes gives pods which do not say how long they take to end."""
+LONGEST_GRACE = 365 * 86_400
+"""Seconds that a pod may take to end and be believed."""
 UNREADABLE = (model.Group("unreadable", 1, topology.PodShape(())),)
-"""Stands for the groups of a job whose spec cannot be read: it is held back, and its user is told why."""
+"""Stands for the groups of a job that nobody can tell: it is held back, and its user is told why."""
 
 
 def build(
@@ -38,9 +45,14 @@ def build(
             record.engine_job = engine_job(record, cache, settings)
         # A job that is over and whose pods are gone concerns nobody; of a new one nothing is known
         # until the API server has said what its pods will be.
-        unknown = record.shapes is None and not record.held_back
+        unknown = record.shapes is None and not (record.held_back or record.hindered[0])
+        # What it claims is its own from the first pass on, whatever the answer.
+        unknown = unknown and record.ledger.status.claim is None
         if record.engine_job.assigned or not (record.ledger.final or unknown):
             jobs.append(record.engine_job)
+        lost = cache.left_behind(record) if record.pods else {}
+        if lost:
+            jobs.append(_left_behind(record, lost))
     for uid, pods in cache.orphan_pods():
         left = [pod for pod in pods.values() if _place(pod)]
         if left and uid not in cache.records:
@@ -62,23 +74,27 @@ def build(
 
 def engine_job(record: caches.Record, cache: caches.Cache, settings: all_settings.Settings) -> model.Job:
     """Return one DeadlineJob as the engine sees it."""
-    job, status, spec = record.ledger, record.ledger.status, record.ledger.spec
+    fitting.settle(record)
+    job, status = record.ledger, record.ledger.status
+    spec = cache.spec_of(job) or NO_SPEC
     admission = record.assumed or (status.admission if status.phase in HOLDING else None)
-    assigned = tuple(_assigned(record, admission))
+    left = cache.left_behind(record)
+    assigned = tuple(_assigned(record, admission, left))
     state = _state(record, assigned)
-    held_back = _held_back(record, state)
+    held_back = holding.back(record, cache)[1] if state is model.State.WAITING else ""
     if held_back:
         state = model.State.HELD_BACK
     return model.Job(
         uid=job.uid,
         namespace=job.namespace,
         name=job.name,
-        queue=_queue(record, admission),
+        queue=_queue(record, cache, admission, left),
         groups=record.shapes or _shapes_without_intake(record, admission),
         submit=job.created,
-        deadline=spec.deadline if spec else None,
+        deadline=None if _given_up(job) else spec.deadline,
         estimate=_estimate(record, cache, settings),
-        importance=spec.importance if spec else 0,
+        importance=spec.importance,
+        overhead=spec.restart_overhead if status.runs else 0,
         state=state,
         since=_since(status, admission, state),
         assigned=assigned,
@@ -88,7 +104,69 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         held_back=held_back,
         published=record.said or _published(job),
         words=(job.spoken.get("pending") or {}).get("message", ""),
+        attempt=_attempt(record),
+        claim=_claim(record),
+        failed_starts=status.back_off.count,
+        preemptible=spec.preemptible and not _partly_through(record),
+        min_run=spec.min_run,
+        value=spec.value,
+        saved=status.saved,
+        checkpoint=spec.checkpoint,
+        saves_on_suspend=spec.saves_on_suspend,
+        restore=spec.restart_overhead,
+        grace=_grace(record),
+        suspensions=tuple(_preempted_at(status)),
+        wasted=status.wasted,
+        displaced_by=status.displaced_by,
+        keeps_band=spec.on_missed == "Continue",
     )
+
+
+def _given_up(job: ledger.Ledger) -> bool:
+    """Whether its deadline was found impossible and its user wants it to run all the same."""
+    return job.status.best_effort and job.status.observed >= job.generation
+
+
+def _attempt(record: caches.Record) -> int:
+    """Return the number of the admission it is in, counted from the decision on."""
+    new = record.assumed is not None and record.ledger.status.phase in (Phase.PENDING, Phase.CLAIMING)
+    return record.ledger.status.attempt + (1 if new else 0)
+
+
+def _claim(record: caches.Record) -> model.Claim | None:
+    """Return what it claims; one that is not known to be written, or about to go, justifies no suspension."""
+    job = record.ledger
+    if record.assumed is not None:
+        return None
+    if record.claiming is not None:
+        return replace(record.claiming, committed=False)
+    if job.status.phase is not Phase.CLAIMING or job.status.claim is None:
+        return None
+    return replace(job.status.claim, committed=job.may_claim)
+
+
+def _partly_through(record: caches.Record) -> bool:
+    """Whether a member of this run has succeeded: only the others would come back after a suspension."""
+    if record.unit is not None:
+        return not slots.movable(record.unit)
+    restarts = record.ledger.status.restarts
+    if any(child.done for child in record.children.values() if child.restart == restarts):
+        return True
+    return any(pod.succeeded for pod in record.pods.values() if pod.restart == restarts)
+
+
+def _grace(record: caches.Record) -> int:
+    """Return the longest time (ms) that its pods are given to end, as far as templates make sense."""
+    given = [template["spec"].get("terminationGracePeriodSeconds") for template in record.templates.values()]
+    # Nobody but the API server judges templates, and what it will say is not known yet.
+    usable = [seconds if type(seconds) is int else DEFAULT_GRACE for seconds in given]
+    return 1000 * max((min(max(seconds, 0), LONGEST_GRACE) for seconds in usable), default=0)
+
+
+def _preempted_at(status: ledger.Status) -> Iterable[int]:
+    for run in status.runs:
+        if run.get("reason") == ledger.PREEMPTED:
+            yield times.parse(run["end"])
 
 
 def _published(job: ledger.Ledger) -> model.Published:
@@ -97,14 +175,19 @@ def _published(job: ledger.Ledger) -> model.Published:
     return said if job.status.observed >= job.generation else replace(said, verdict=None)
 
 
-def _queue(record: caches.Record, admission: ledger.Admission | None) -> str:
+def _queue(
+    record: caches.Record,
+    cache: caches.Cache,
+    admission: ledger.Admission | None,
+    left: Mapping[str, views.PodView],
+) -> str:
     """Return whose quota it uses: pods stay charged to the queue they were let go in until they are gone."""
     if admission is not None:
         return admission.queue
-    for pod in record.pods.values():
-        if pod.charge and _place(pod):
+    for uid, pod in record.pods.items():
+        if pod.charge and _place(pod) and uid not in left:
             return pod.charge.partition("/")[0]
-    return record.ledger.spec.queue if record.ledger.spec else ""
+    return cache.queue_of(record.ledger)
 
 
 def _since(status: ledger.Status, admission: ledger.Admission | None, state: model.State) -> int:
@@ -119,23 +202,11 @@ def _state(record: caches.Record, assigned: tuple[model.Assigned, ...]) -> model
         return model.State.ADMITTED
     if phase is Phase.RUNNING:
         return model.State.RUNNING
+    if phase is Phase.CLAIMING or record.claiming is not None:
+        return model.State.CLAIMING
     if phase is Phase.SUSPENDING:
         return model.State.ADMITTED if record.ledger.status.admission else model.State.ENDING
     return model.State.ENDING if record.ledger.final or assigned else model.State.WAITING
-
-
-def _held_back(record: caches.Record, state: model.State) -> str:
-    if state is not model.State.WAITING:
-        return ""
-    if record.held_back:
-        return record.held_back
-    if record.ledger.deleting:
-        return "is being deleted"
-    if record.shapes is None:
-        return "waits for the API server's answer about its pods"
-    if any(not pod.gone for pod in record.pods.values()):
-        return "waits until the pods of its last run are gone"
-    return ""
 
 
 def _estimate(
@@ -146,19 +217,21 @@ def _estimate(
         return None
     mid = spec.estimate
     if mid is None:
-        queue = cache.queues.get(spec.queue)
+        queue = cache.queues.get(cache.queue_of(record.ledger))
         mid = queue.default_estimate if queue else None
     return estimates.spread(mid, settings.engine) if mid is not None else None
 
 
-def _assigned(record: caches.Record, admission: ledger.Admission | None) -> Iterable[model.Assigned]:
-    """Yield what the job is charged by (group, pool, node)."""
+def _assigned(
+    record: caches.Record, admission: ledger.Admission | None, left: Mapping[str, views.PodView]
+) -> Iterable[model.Assigned]:
+    """Yield what the job is charged by (group, pool, node), pods `left` behind on dead nodes apart."""
     groups = [name for name, _ in record.ledger.spec.groups] if record.ledger.spec else []
     pools = {group.name: group.pool for group in admission.groups} if admission is not None else {}
     bound: Counter[tuple[str, str, str]] = Counter()
     held: Counter[tuple[str, str, str]] = Counter()
-    for pod in record.pods.values():
-        if node := _place(pod):
+    for uid, pod in record.pods.items():
+        if uid not in left and (node := _place(pod)):
             # The admission has the word: the annotation is on a pod its user may edit.
             pool = pools.get(pod.group) or pod.charge.partition("/")[2]
             (bound if pod.node else held)[pod.group, pool, node] += 1
@@ -197,7 +270,8 @@ def _there(record: caches.Record) -> set[tuple[str, int]]:
     makers = record.children.keys()
     there: set[tuple[str, int]] = set()
     for pod in record.pods.values():
-        ours = pod.owner in makers or pod.attempt == attempt
+        # An existing Job makes the pods of all attempts: one left on a dead node stands for nobody now.
+        ours = pod.attempt == attempt or (record.unit is None and pod.owner in makers)
         if ours and pod.restart == restarts and _place(pod):
             there.add((pod.group, pod.index))
     for child in record.children.values():
@@ -223,20 +297,29 @@ def _shapes_without_intake(
     Templates lack what LimitRanges and RuntimeClasses add; those of gangs that hold nothing are not looked
     at, since nobody has vouched for them yet.
     """
-    if record.ledger.spec is None:
+    if record.ledger.spec is None or not record.ledger.spec.groups:
         return UNREADABLE
-    requests: dict[str, topology.Resources] = {}
-    if admission is not None:
+    shapes: dict[str, topology.PodShape] = {}
+    if admission is not None or record.ledger.status.claim is not None:
         for name, template in record.templates.items():
             try:
-                requests[name] = podspec.requests(template["spec"])
+                shapes[name] = podspec.shape(template["spec"])
             except errors.BadValueError:
                 continue
-    requests |= {pod.group: pod.requests for pod in record.pods.values()}
+    for pod in record.pods.values():
+        shapes[pod.group] = replace(shapes.get(pod.group, NO_SHAPE), requests=pod.requests)
     return tuple(
-        model.Group(name, replicas, topology.PodShape(requests.get(name, ())))
+        model.Group(name, replicas, shapes.get(name, NO_SHAPE))
         for name, replicas in record.ledger.spec.groups
     )
+
+
+def _left_behind(record: caches.Record, left: Mapping[str, views.PodView]) -> model.Job:
+    """Return the pods that a gang lost to dead nodes: charged there, and to nobody's quota.
+
+    The quota is for what runs: a queue whose node died may use others instead.
+    """
+    return replace(_orphan(f"{record.ledger.uid}/left-behind", left.values()), queue="")
 
 
 def _orphan(uid: str, pods: Iterable[views.PodView]) -> model.Job:

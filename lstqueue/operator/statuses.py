@@ -8,7 +8,7 @@ times that the schema would not take are cut to what it takes: a status that is 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +41,7 @@ def patch(job: ledger.Ledger, status: ledger.Status, *, words: Words | None = No
 
     Without `words` what was said in words stays, as far as it still holds.
     """
-    changed = _difference({**_machine(job.status), **job.spoken}, render(job, status, words))
+    changed = _changed(job, status) | _difference(job.spoken, _spoken(job, status, words))
     if not changed:
         return {}
     return {"metadata": {"resourceVersion": str(job.version)}, "status": changed}
@@ -49,30 +49,58 @@ def patch(job: ledger.Ledger, status: ledger.Status, *, words: Words | None = No
 
 def render(job: ledger.Ledger, status: ledger.Status, words: Words | None) -> Json:
     """Return the whole status as the API should have it."""
-    return {**_machine(status), **_spoken(job, status, words)}
+    return {**_machine(job, status), **_spoken(job, status, words)}
 
 
-def _machine(status: ledger.Status) -> Json:
+def _machine(job: ledger.Ledger, status: ledger.Status) -> Json:
     """Return the part of a status that a Status holds."""
-    verdict = status.published.verdict
-    rendered: Json = {
-        "observedGeneration": status.observed or None,
-        "phase": status.phase.value if status.observed else None,
-        "conditions": [item.dump() for item in status.conditions] or None,
-        "gang": status.gang or None,
-        "attempt": status.attempt or None,
-        "restarts": status.restarts or None,
-        "disruptions": status.disruptions or None,
-        "admission": _admission(status.admission),
-        "suspension": _suspension(status),
-        "backoff": _back_off(status.back_off),
-        "startTime": _exact(status.started),
-        "completionTime": _exact(status.completed),
-        "runs": [dict(run) for run in status.runs] or None,
-        "slack": status.published.slack or None,
-        "verdict": _verdict(verdict) if verdict else None,
-    }
+    rendered = {key: write(job, read(status)) for key, (read, write) in _MACHINE.items()}
     return {key: value for key, value in rendered.items() if value is not None}
+
+
+def _changed(job: ledger.Ledger, status: ledger.Status) -> Json:
+    """Return the merge patch for that part; what is held alike is written alike, and is not rendered."""
+    old, new = {}, {}
+    for key, (read, write) in _MACHINE.items():
+        before, after = read(job.status), read(status)
+        if before != after:
+            old[key], new[key] = write(job, before), write(job, after)
+    return _difference(old, new)
+
+
+_Field = tuple[Callable[[ledger.Status], Any], Callable[[ledger.Ledger, Any], Any]]
+
+_MACHINE: Mapping[str, _Field] = {
+    "observedGeneration": (lambda status: status.observed, lambda job, held: held or None),
+    "phase": (lambda status: status.phase.value if status.observed else "", lambda job, held: held or None),
+    "conditions": (lambda status: status.conditions, lambda job, held: [*map(_condition, held)] or None),
+    "gang": (lambda status: status.gang, lambda job, held: held or None),
+    "attempt": (lambda status: status.attempt, lambda job, held: held or None),
+    "restarts": (lambda status: status.restarts, lambda job, held: held or None),
+    "disruptions": (lambda status: status.disruptions, lambda job, held: held or None),
+    "jobUid": (lambda status: status.unit, lambda job, held: held or None),
+    "claim": (lambda status: status.claim, lambda job, held: _claim(job, held)),
+    "admission": (lambda status: status.admission, lambda job, held: _admission(held)),
+    "suspension": (
+        lambda status: (status.suspension, status.since, status.suspended_for) if status.suspension else None,
+        lambda job, held: _suspension(*held) if held else None,
+    ),
+    "displacedBy": (
+        lambda status: status.displaced_by[-deadlinejob_status.DISPLACED_BY :],
+        lambda job, held: list(held) or None,
+    ),
+    "saved": (lambda status: status.saved, lambda job, held: durations.format(held) if held else None),
+    "wasted": (lambda status: status.wasted, lambda job, held: held or None),
+    "bestEffort": (lambda status: status.best_effort, lambda job, held: held or None),
+    "shed": (lambda status: status.published.band is model.Band.SHED, lambda job, held: held or None),
+    "backoff": (lambda status: status.back_off, lambda job, held: _back_off(held)),
+    "startTime": (lambda status: status.started, lambda job, held: _exact(held)),
+    "completionTime": (lambda status: status.completed, lambda job, held: _exact(held)),
+    "runs": (lambda status: status.runs, lambda job, held: [dict(run) for run in held] or None),
+    "slack": (lambda status: status.published.slack, lambda job, held: held or None),
+    "verdict": (lambda status: status.published.verdict, lambda job, held: _verdict(held) if held else None),
+}
+"""Each field that a Status holds: what of a Status it says, and that as JSON, None for a field left out."""
 
 
 def gang_text(groups: tuple[model.Group, ...]) -> str:
@@ -88,12 +116,16 @@ def _group_text(group: model.Group) -> str:
     return f"{group.count}×{quantities.format(name, requests.get(name, 1))} {name}"
 
 
-def with_run(before: ledger.Status, status: ledger.Status, *, end: int, reason: str) -> ledger.Status:
-    """Add the run that `before` was in to the history, the oldest dropped."""
+def with_run(
+    before: ledger.Status, status: ledger.Status, *, end: int, reason: str, lost: int = 0
+) -> ledger.Status:
+    """Add the run that `before` was in to the history, the oldest dropped; `lost` ms of it were in vain."""
     if before.phase is not Phase.RUNNING or not before.started:
         return status
     nodes = len(before.admission.nodes) if before.admission else 0
     run = {"start": _exact(before.started), "end": _exact(end), "reason": reason, "nodes": nodes}
+    if lost:
+        run["lost"] = durations.format(lost)
     return replace(status, runs=(*status.runs, run)[-deadlinejob_status.RUNS :])
 
 
@@ -109,12 +141,17 @@ def with_conditions(
         same = before is not None and (before.status, before.reason) == (truth, _word(reason))
         if before is not None and same and reason != why and before.observed_generation == job.generation:
             continue
-        words = message if reason == why else ""
+        if reason == why:
+            words = message
+        elif kind is conditions.Type.DEADLINE_MISSED and job.spec is not None:
+            words = job.spec.deadline_note
+        else:
+            words = before.message if before is not None and same else ""
         condition = conditions.Condition(
             type=kind,
             status=truth,
             reason=_word(reason),
-            message=before.message if before is not None and same and reason != why else words,
+            message=words,
             last_transition_time=now,
             observed_generation=job.generation,
         )
@@ -132,6 +169,7 @@ def _facts(job: ledger.Ledger, status: ledger.Status, now: int, why: str) -> Fac
     moved = phase is not job.status.phase or not job.status.conditions
     admitted = phase in (Phase.ADMITTED, Phase.RUNNING)
     waits = code(status) if phase is Phase.PENDING else ""
+    waits = "Claiming" if phase is Phase.CLAIMING else waits
     because = "Admitted" if admitted else waits or _kept(status, kinds.ADMITTED, why, moved)
     facts: Facts = {kinds.ADMITTED: (admitted, because)}
     if status.started or conditions.get(status.conditions, kinds.GANG_READY):
@@ -143,7 +181,8 @@ def _facts(job: ledger.Ledger, status: ledger.Status, now: int, why: str) -> Fac
     if phase in ledger.FINAL:
         because = "Succeeded" if phase is Phase.SUCCEEDED else _kept(status, kinds.FINISHED, why, moved)
         facts[kinds.FINISHED] = (True, because)
-    return facts | _deadline_facts(job, status, now)
+    finished = facts.get(kinds.FINISHED, (False, ""))[1]
+    return facts | _deadline_facts(job, status, now, vanished=finished == ledger.VANISHED)
 
 
 def _suspended(status: ledger.Status) -> tuple[bool, str] | None:
@@ -153,7 +192,7 @@ def _suspended(status: ledger.Status) -> tuple[bool, str] | None:
         return True, status.suspension or "Suspended"
     if known is None:
         return None
-    if status.phase is Phase.PENDING and known.status is conditions.Truth.TRUE:
+    if status.phase in (Phase.PENDING, Phase.CLAIMING) and known.status is conditions.Truth.TRUE:
         return True, known.reason
     return False, "Finished" if status.phase in ledger.FINAL else "Resumed"
 
@@ -164,7 +203,7 @@ def _kept(status: ledger.Status, kind: conditions.Type, why: str, moved: bool) -
     return why or status.phase.value if moved or known is None else known.reason
 
 
-def _deadline_facts(job: ledger.Ledger, status: ledger.Status, now: int) -> Facts:
+def _deadline_facts(job: ledger.Ledger, status: ledger.Status, now: int, *, vanished: bool) -> Facts:
     deadline = job.spec.deadline if job.spec else None
     if deadline is None:
         return {}
@@ -176,8 +215,9 @@ def _deadline_facts(job: ledger.Ledger, status: ledger.Status, now: int) -> Fact
         calm = verdict.level in (model.Level.LIKELY, model.Level.UNKNOWN)
         facts[conditions.Type.DEADLINE_AT_RISK] = (not calm, verdict.level.value)
     in_time = status.phase is Phase.SUCCEEDED and status.completed <= deadline
-    missed = not in_time and (final or now >= deadline)
-    facts[conditions.Type.DEADLINE_MISSED] = (missed, "DeadlineMissed" if missed else "InTime")
+    missed = not in_time and ((final and not vanished) or (status.completed or now) >= deadline)
+    otherwise = ledger.VANISHED if vanished else "InTime"
+    facts[conditions.Type.DEADLINE_MISSED] = (missed, "DeadlineMissed" if missed else otherwise)
     return facts
 
 
@@ -227,7 +267,10 @@ def _pending(job: ledger.Ledger, status: ledger.Status, words: Words | None) -> 
         return None
     said = job.spoken.get("pending") or {}
     kept = said.get("message", "") if words is None and said.get("code") == why else ""
-    return deadlinejob_status.Pending(code=why, message=words.pending if words else kept).dump()
+    text = words.pending if words else kept
+    if len(text) > base.MESSAGE_LENGTH:
+        text = f"{text[: base.MESSAGE_LENGTH - 1]}…"
+    return {"code": why, "message": text} if text else {"code": why}
 
 
 def _verdict(verdict: model.Verdict) -> Json:
@@ -242,10 +285,32 @@ def _verdict(verdict: model.Verdict) -> Json:
     return rendered
 
 
+def _claim(job: ledger.Ledger, claim: model.Claim | None) -> Json | None:
+    if claim is None:
+        return None
+    names = [name for name, _ in job.spec.groups] if job.spec else []
+    if len(names) != len(claim.groups):
+        # The groups of a referenced job are known once that was seen; until then their order has to do.
+        names = [str(index) for index in range(len(claim.groups))]
+    return {
+        "expires": times.format(claim.expires),
+        "groups": [
+            {
+                "name": name,
+                "pool": group.pool,
+                "nodes": [{"node": node, "count": count} for node, count in group.nodes],
+            }
+            for name, group in zip(names, claim.groups, strict=True)
+        ],
+        "victims": [{"uid": victim.uid, "attempt": victim.attempt} for victim in claim.victims],
+    }
+
+
 def _admission(admission: ledger.Admission | None) -> Json | None:
     if admission is None:
         return None
-    return {
+    rendered: Json = {"jobUid": admission.job_uid} if admission.job_uid else {}
+    return rendered | {
         "at": times.format(admission.at),
         "queue": admission.queue,
         "shapeHash": admission.shape,
@@ -260,14 +325,28 @@ def _admission(admission: ledger.Admission | None) -> Json | None:
     }
 
 
-def _suspension(status: ledger.Status) -> Json | None:
-    if not status.suspension:
-        return None
-    return {"reason": status.suspension, "since": times.format(status.since)}
+def _condition(condition: conditions.Condition) -> Json:
+    """Write a condition; the model's own `dump` would validate once more what the model has validated."""
+    rendered: Json = {
+        "type": condition.type,
+        "status": condition.status.value,
+        "reason": condition.reason,
+        "lastTransitionTime": times.format(condition.last_transition_time),
+    }
+    if condition.message:
+        rendered["message"] = condition.message
+    if condition.observed_generation is not None:
+        rendered["observedGeneration"] = condition.observed_generation
+    return rendered
+
+
+def _suspension(reason: str, since: int, for_uid: str) -> Json:
+    rendered: Json = {"reason": reason, "since": times.format(since)}
+    return rendered | {"for": for_uid} if for_uid else rendered
 
 
 def _back_off(back_off: ledger.BackOff) -> Json | None:
-    if not back_off.count:
+    if not (back_off.count or back_off.avoid):
         return None
     rendered: Json = {"until": times.format(back_off.until), "count": back_off.count}
     return {**rendered, "avoid": list(back_off.avoid)} if back_off.avoid else rendered

@@ -20,8 +20,8 @@ import seen
 from manifests import group, own, pod_spec, pool
 from seen import NAMESPACE
 
-from lstqueue.api import durations, names
-from lstqueue.embedded import clock, eventlog, faults, memory, patches, world
+from lstqueue.api import durations, names, times
+from lstqueue.embedded import backend, clock, eventlog, faults, memory, patches, world
 from lstqueue.kube import port
 from lstqueue.operator import app
 from lstqueue.operator import settings as all_settings
@@ -67,6 +67,7 @@ class Cluster(seen.Seen):
         self.faults = made.server.faults
         self.settings = settings
         self.calls = ledger_of_calls.Calls(made)
+        self.connect: Callable[[backend.Backend], port.KubeApi] = memory.MemoryApi
         self._task: asyncio.Task[None] | None = None
         self._operator: app.Operator | None = None
 
@@ -80,8 +81,8 @@ class Cluster(seen.Seen):
     async def start(self) -> None:
         """Start an operator that knows nothing but what the API tells it."""
         assert self._task is None, "one operator at a time"
-        api = memory.MemoryApi(self.world.server.backend)
-        self._operator = app.Operator(api, now=self.world.now, settings=self.settings)
+        self.api = self.connect(self.world.server.backend)
+        self._operator = app.Operator(self.api, now=self.world.now, settings=self.settings)
         self._task = asyncio.create_task(self._operator.run(), name="operator")
 
     async def kill(self) -> None:
@@ -132,8 +133,14 @@ class Cluster(seen.Seen):
 
     def submit(self, name: str, *groups: Object, queue: str = QUEUE, **spec: Any) -> str:
         """Create a DeadlineJob and return its UID."""
-        body = own("DeadlineJob", name, {"queue": queue, "groups": list(groups) or [group()], **spec})
-        return str(self.create(port.DEADLINE_JOBS, body)["metadata"]["uid"])
+        return self.submit_spec(name, {"queue": queue, "groups": list(groups) or [group()], **spec})
+
+    def submit_spec(self, name: str, spec: Object) -> str:
+        """Create a DeadlineJob with just this spec and return its UID."""
+        return str(self.create(port.DEADLINE_JOBS, own("DeadlineJob", name, spec))["metadata"]["uid"])
+
+    def patch_queue(self, name: str = QUEUE, **spec: Any) -> None:
+        self.patch(port.GPU_QUEUES, name, {"spec": spec})
 
     def create(self, resource: port.Resource, body: Object) -> Object:
         return self.store.create(resource, NAMESPACE if resource.namespaced else None, body)
@@ -178,6 +185,13 @@ class Cluster(seen.Seen):
         )
         self.delete(meta["name"], port.PODS)
 
+    def end_pod(self, pod: Object, phase: str = "Failed") -> None:
+        """Have the process of a pod exit, with an error or without."""
+        meta = pod["metadata"]
+        ready = {"type": "Ready", "status": "False", "lastTransitionTime": times.format(self.world.now())}
+        status = {"phase": phase, "conditions": [ready]}
+        self.store.patch(port.PODS, meta["namespace"], meta["name"], {"status": status}, subresource="status")
+
     # Waiting
 
     async def until(self, condition: Callable[[], Any], what: str, *, within: str = "1h") -> None:
@@ -210,6 +224,11 @@ class Cluster(seen.Seen):
         if self._task is None:
             await self.start()
         self.calm()
+        for raw in list(self.store.list(port.JOBS)):
+            if not raw["metadata"].get("ownerReferences"):
+                # Or its DeadlineJob would be written anew.
+                name, namespace = raw["metadata"]["name"], raw["metadata"]["namespace"]
+                self.store.delete(port.JOBS, namespace, name, propagation="Background")
         for raw in list(self.store.list(port.DEADLINE_JOBS)):
             if (raw.get("status") or {}).get("phase") not in FINAL:
                 self.delete(raw["metadata"]["name"])

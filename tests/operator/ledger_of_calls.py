@@ -24,7 +24,7 @@ PER_GROUP = 4
 
 def about_gangs(call: faults.Call) -> bool:
     """Whether a request writes anything for a DeadlineJob; dry runs count, as they may be lost too."""
-    return faults.writes(call) and call.resource != port.GPU_QUEUES
+    return faults.writes(call) and call.resource not in (port.GPU_QUEUES, port.EVENTS)
 
 
 @dataclass(slots=True)
@@ -45,6 +45,7 @@ class Calls:
 
     def __init__(self, made: world.World) -> None:
         self._faults = made.server.faults
+        self._store = made.store
         self._sizes: dict[str, _Size] = {}
         self._began = asyncio.get_running_loop().time()
         self.seen: list[faults.Call] = []
@@ -60,6 +61,8 @@ class Calls:
         self._faults.delay(0, when=self._note)
 
     def _note(self, call: faults.Call) -> bool:
+        if call.resource == port.LEASES:
+            return False  # as many as there are seconds, and none for a job
         self.seen.append(call)
         assert len(self.seen) < FLOOD, f"{FLOOD} requests: {self.summary()}"
         for listener in self.listeners:
@@ -70,11 +73,17 @@ class Calls:
         self._events += 1
         if event.resource == port.DEADLINE_JOBS:
             raw = event.object
-            groups = raw["spec"]["groups"]
+            groups = raw["spec"].get("groups") or [{"replicas": self._pods_of(raw)}]
             pods = sum(item.get("replicas", 1) for item in groups)
             size = self._sizes.setdefault(raw["metadata"]["uid"], _Size(pods, len(groups)))
             status = raw.get("status") or {}
             size.rounds = max(size.rounds, 1 + status.get("attempt", 0) + status.get("restarts", 0))
+
+    def _pods_of(self, raw: port.Object) -> int:
+        """How many pods a user's own Job may have in one round: retries are few, each with a relabelling."""
+        job = self._store.find(port.JOBS, raw["metadata"]["namespace"], raw["spec"]["jobRef"]["name"])
+        spec = job["spec"] if job is not None else {}
+        return 2 * max(spec.get("completions") or 0, spec.get("parallelism", 1))
 
     def count(self, verb: str = "", resource: port.Resource | None = None) -> int:
         match = faults.calls(verb=verb, resource=resource)
@@ -96,10 +105,13 @@ class Calls:
         hours = (asyncio.get_running_loop().time() - self._began) / 3600
         about_jobs = [call for call in self.seen if call.verb not in ("list", "watch")]
         queues = [call for call in about_jobs if call.resource == port.GPU_QUEUES]
+        words = [call for call in about_jobs if call.resource == port.EVENTS]
         allowed = sum(size.cost for size in self._sizes.values()) + self.slack
         # A waiting job may be told a new forecast now and then.
         allowed += len(self._sizes) * math.ceil(hours)
-        assert len(about_jobs) - len(queues) <= allowed, f"more than {allowed} requests: {self.summary()}"
+        assert len(words) <= 10 + allowed, f"too many events: {self.summary()}"
+        rest = len(about_jobs) - len(queues) - len(words)
+        assert rest <= allowed, f"more than {allowed} requests: {self.summary()}"
         assert len(queues) <= 4 + 4 * allowed, f"too many reports about queues: {self.summary()}"
         # Each event and each answer may cause a pass, and so may an hour's changes of slack and forecast.
         likely = 30 + 2 * (self._events + len(about_jobs)) + 30 * math.ceil(hours) * max(1, len(self._sizes))

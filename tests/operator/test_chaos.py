@@ -37,6 +37,9 @@ class Chaos:
             *([self.intrude] * 2),
             *([self.evict] * 2),
             *([self.lose_pod] * 2),
+            *([self.pause] * 2),
+            self.stop_queue,
+            self.taint,
             self.replace_node,
             self.meddle,
             self.trouble,
@@ -71,6 +74,13 @@ class Chaos:
             extra["deadlineIn"] = f"{minutes * self.rng.randint(1, 9)}m"
         if self.rng.random() < 0.2:
             extra["successPolicy"] = "Leader"
+        if self.rng.random() < 0.5:
+            extra["checkpoint"] = {"interval": f"{minutes // 3}m", "onSuspend": self.rng.random() < 0.5}
+        if self.rng.random() < 0.5:
+            extra["minRunTime"] = self.rng.choice(["0s", "1m", "2h"])
+        if self.rng.random() < 0.3:
+            extra["onMissed"] = self.rng.choice(["Cancel", "Continue"])
+            extra["onInfeasible"] = self.rng.choice(["BestEffort", "Reject"])
         self.made.submit(f"job-{self.jobs:03}", *groups, **extra)
 
     def some_job(self) -> str | None:
@@ -90,6 +100,22 @@ class Chaos:
     async def edit(self) -> None:
         if name := self.some_job():
             self.made.edit(name, importance=self.rng.randint(-3, 3), estimatedDuration="20m")
+
+    async def pause(self) -> None:
+        if name := self.some_job():
+            self.made.edit(name, active=self.rng.random() < 0.5)
+
+    async def stop_queue(self) -> None:
+        policy = self.rng.choice(["Hold", "HoldAndDrain"])
+        self.made.patch_queue(stopPolicy=policy)
+        await self.made.rest(self.rng.choice(["1s", "10m"]))
+        self.made.patch_queue(stopPolicy="None")
+
+    async def taint(self) -> None:
+        name = self.some_node()
+        self.made.world.taint(name, "maintenance")
+        await self.made.rest("3m")
+        self.made.world.untaint(name, "maintenance")
 
     async def cordon(self) -> None:
         cordoned = self.rng.choice([True, None])
@@ -156,6 +182,8 @@ class Chaos:
         self.made.calm()
         for raw in list(self.made.store.list(port.NODES)):
             self.made.patch(port.NODES, raw["metadata"]["name"], {"spec": {"unschedulable": None}})
+        for raw in list(self.made.store.list(port.DEADLINE_JOBS)):
+            self.made.edit(raw["metadata"]["name"], active=True)
         for number in range(1, self.foreign + 1):
             if self.made.store.find(port.PODS, cluster.NAMESPACE, f"foreign-{number}"):
                 self.made.delete(f"foreign-{number}", port.PODS)

@@ -201,3 +201,13 @@ async def test_a_gate_of_somebody_else_holds_the_gang_back_without_blaming_the_n
         pod = made.pods("gang")[0]["metadata"]["name"]
         made.patch(port.PODS, pod, {"spec": {"schedulingGates": None}})
         await made.until_phase("gang", "Succeeded")
+
+
+@cluster.virtual
+async def test_an_edit_of_its_spec_ends_the_row_of_failed_starts() -> None:
+    async with cluster.run(nodes=1) as made:
+        made.queue(bindTimeout="1m")
+        made.submit("stuck", group("worker", pod={"schedulerName": "nobody"}))
+        await backed_off(made, "stuck", 4, within="3h")
+        made.edit("stuck", importance=1)
+        await backed_off(made, "stuck", 1, within="5m")

@@ -100,7 +100,7 @@ async def test_a_quota_that_refuses_the_pods_is_told_and_asked_again_slowly() ->
             made.submit(job, group(gpus=0, run_for="10m"))
         await made.until_all("Pending", *jobs)
         for job in jobs:
-            assert made.code(job) == "Forbidden"
+            assert made.code(job) == "ResourceQuotaExceeded"
             assert "exceeded quota" in made.status(job)["pending"]["message"]
         before = made.calls.count("create", port.PODS)
         await made.rest("1h")

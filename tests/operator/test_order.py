@@ -32,7 +32,7 @@ async def test_least_slack_goes_before_the_earlier_submission() -> None:
 @cluster.virtual
 async def test_a_long_job_with_the_later_deadline_goes_first_when_it_has_less_slack() -> None:
     async with cluster.run(nodes=1) as made:
-        made.queue()
+        made.queue(preemption={"withinQueue": "Never"}, overload={"shedding": False})
         await occupied(made)
         made.submit("short", group(run_for="10m"), deadlineIn="6h", estimatedDuration="10m")
         made.submit("long", group(run_for="5h"), deadlineIn="7h", estimatedDuration="5h")
@@ -93,7 +93,7 @@ async def test_importance_stands_above_slack_up_to_what_the_queue_allows() -> No
 @cluster.virtual
 async def test_a_job_that_is_late_leaves_the_deadline_class_but_runs_in_the_end() -> None:
     async with cluster.run(nodes=1) as made:
-        made.queue()
+        made.queue(preemption={"withinQueue": "Never"})
         await occupied(made, "3h")
         made.submit("hopeless", group(run_for="1h"), deadlineIn="2h", estimatedDuration="1h")
         made.submit("alive", group(run_for="1h"), deadlineIn="9h", estimatedDuration="1h")

@@ -147,6 +147,8 @@ async def test_a_queue_that_cannot_be_read_admits_nothing_until_it_is_mended() -
         await made.until_phase("job", "Pending")
         await made.rest("1h")
         assert made.phase("job") == "Pending"
+        assert made.code("job") == "QueueInvalid"
+        assert "spec.order: 'lottery'" in made.status("job")["pending"]["message"]
         made.patch(port.GPU_QUEUES, cluster.QUEUE, {"spec": {"order": "edf"}})
         await made.until_phase("job", "Succeeded")
 

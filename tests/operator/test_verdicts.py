@@ -97,7 +97,7 @@ async def test_the_missed_deadline_is_noted_at_the_deadline_while_it_waits_and_w
 @cluster.virtual
 async def test_an_extended_deadline_renews_the_verdict_and_the_place_in_the_line() -> None:
     async with cluster.run(nodes=1) as made:
-        made.queue()
+        made.queue(preemption={"withinQueue": "Never"})
         made.submit("holder", group(run_for="5h"), estimatedDuration="5h")
         await made.until_phase("holder", "Running")
         made.submit("job", group(run_for="1h"), deadlineIn="3h", estimatedDuration="1h")

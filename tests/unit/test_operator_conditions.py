@@ -43,6 +43,37 @@ def test_a_waiting_job_says_why_and_nothing_that_never_applied():
     assert len(job.job.status.conditions) == 1
 
 
+def test_a_job_that_claims_room_waits_in_another_way():
+    job = Written().write("NoRoom", "full", published=waiting())
+    job.write("Claiming", "2 jobs leave", phase=Phase.CLAIMING, published=model.Published())
+    assert job.said("Admitted") == ("False", "Claiming", "2 jobs leave")
+    job.write("NoRoom", "they did not", phase=Phase.PENDING, published=waiting())
+    assert job.said("Admitted") == ("False", "NoRoom", "they did not")
+
+
+def test_a_job_that_was_suspended_is_so_until_it_has_its_room_again():
+    job = Written().write("GangReady", phase=Phase.RUNNING, started=raw.NOW)
+    job.write("Preempted", "for urgent", phase=Phase.SUSPENDING, suspension="Preempted")
+    for phase in (Phase.PENDING, Phase.CLAIMING):
+        job.write("NoRoom", "full", phase=phase, suspension="")
+        assert job.said("Suspended") == ("True", "Preempted", "for urgent")
+    job.write("Admitted", phase=Phase.ADMITTED)
+    assert job.said("Suspended") == ("False", "Resumed", "")
+
+
+def test_a_deadline_that_clocks_moved_says_so():
+    made = raw.deadline_job(deadlineAt={"time": "02:30", "zone": "Europe/Berlin"})
+    made["metadata"]["creationTimestamp"] = "2026-03-28T12:00:00Z"
+    job = Written()
+    job.job = ledger.read(made)
+    job.write("NoRoom", "full", published=waiting(), now=job.job.created)
+    state, reason, message = job.said("DeadlineMissed")
+    assert (state, reason) == ("False", "InTime")
+    assert message.startswith("02:30 does not exist on 2026-03-29 in Europe/Berlin")
+    job.write("Succeeded", phase=Phase.SUCCEEDED, completed=job.job.created)
+    assert job.said("DeadlineMissed") == ("False", "InTime", message)
+
+
 def test_a_gangs_life_as_conditions():
     job = Written().write("NoRoom", "full", published=waiting())
     job.write("Admitted", now=LATER, phase=Phase.ADMITTED, published=model.Published())

@@ -85,16 +85,14 @@ def test_a_pod_deleted_by_hand_fails_its_job_and_so_the_gang():
     assert life.outcome().suspension == ledger.GANG_FAILED
 
 
-@pytest.mark.parametrize("how", ["gone", "leaving", "suspended"])
-def test_a_job_that_somebody_else_stops_stops_the_gang(how):
+@pytest.mark.parametrize("how", ["gone", "leaving"])
+def test_a_job_that_somebody_else_deletes_stops_the_gang(how):
     life = Life(GANG).running()
     key = "worker", 0
     if how == "gone":
         del life.children[key]
-    elif how == "leaving":
-        life.children[key] = raw.leaving(life.children[key])
     else:
-        life.children[key] = raw.suspended(life.children[key])
+        life.children[key] = raw.leaving(life.children[key])
     step = life.step()
     assert step.status.suspension == ledger.GANG_FAILED
     assert "group worker" in step.why
@@ -259,6 +257,8 @@ def test_a_deadline_is_missed_once_and_until_then_it_wakes(phase):
     if phase in ledger.FINAL:
         assert life.step(due) == lifecycle.IDLE
         return
+    if phase is Phase.CLAIMING:
+        life.claiming()
     if phase is Phase.SUSPENDING:
         life.set(suspension=ledger.FAILED_START)
         life.make(suspend=True)

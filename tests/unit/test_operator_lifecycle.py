@@ -45,6 +45,25 @@ class Life(stateful.RuleBasedStateMachine):
     def admit(self):
         self.world.admit()
 
+    @stateful.rule()
+    def claim(self):
+        self.world.claim()
+
+    @stateful.rule()
+    def preempt(self):
+        self.world.preempt()
+
+    @stateful.rule(active=st.booleans())
+    def pause_or_go_on(self, active):
+        self.world.api.edit(active=active)
+
+    @stateful.rule(pick=st.sampled_from(gang_world.NODES), dies=st.booleans())
+    def a_node_dies_or_comes_back(self, pick, dies):
+        if dies:
+            self.world.api.kill_node(pick)
+        else:
+            self.world.api.revive(pick)
+
     @stateful.rule(kind=st.sampled_from(["ledger", "job", "pod"]), count=st.integers(1, 3))
     def hear_some(self, kind, count):
         self.world.hear(kind, count)

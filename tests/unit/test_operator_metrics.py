@@ -18,8 +18,8 @@ def ended(phase, **status):
 
 def test_a_queue_that_nobody_was_admitted_to_makes_no_series():
     figures = metrics.Metrics()
-    figures.transition(*ended("Rejected"))
-    figures.transition(*ended("Failed", attempt=1))
+    figures.transition(*ended("Rejected"), "any-name")
+    figures.transition(*ended("Failed", attempt=1), "any-name")
     finished = {
         sample.labels["phase"]: sample.labels["queue"]
         for metric in figures.finished.collect()

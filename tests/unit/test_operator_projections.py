@@ -6,7 +6,7 @@ import pytest
 
 from cases import objects, raw
 from lstqueue.engine import model
-from lstqueue.operator import nodes, queues
+from lstqueue.operator import ledger, nodes, queues
 from lstqueue.topology import model as topology
 
 
@@ -73,6 +73,63 @@ def test_a_queue_is_read_for_the_engine():
     assert (view.default_estimate, view.problem) == (raw.HOUR, "")
     assert view.pool_tolerations("a100") == (toleration,)
     assert view.pool_tolerations("nobody") == ()
+
+
+def test_how_a_queue_preempts_sheds_and_stops_is_read_for_the_engine():
+    usual = queues.read(raw.queue()).engine
+    assert (usual.preemption, usual.min_run, usual.cap) == (model.Preemption.NO_HARM, 15 * raw.MINUTE, 4)
+    assert (usual.shedding, usual.held, usual.drained, usual.observed) == (True, False, False, False)
+    view = queues.read(
+        raw.queue(
+            preemption={"withinQueue": "Tier", "minRunTime": "0s", "maxPerJobPerDay": 0},
+            overload={"shedding": False},
+            stopPolicy="Hold",
+            mode="Observe",
+            priorityClasses=["batch"],
+        )
+    )
+    engine = view.engine
+    assert (engine.preemption, engine.min_run, engine.cap) == (model.Preemption.TIER, 0, 0)
+    assert (engine.shedding, engine.held, engine.drained, engine.observed) == (False, True, False, True)
+    assert view.priority_classes == ("batch",)
+    drained = queues.read(raw.queue(stopPolicy="HoldAndDrain")).engine
+    assert (drained.held, drained.drained) == (True, True)
+
+
+A, B, GPU, BOTH = {"team": "a"}, {"team": "b"}, {"gpu": ""}, {"team": "a", "gpu": ""}
+
+
+def demand(key, operator, *values):
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": [*values]}]}
+
+
+@pytest.mark.parametrize(
+    ("selector", "taken"),
+    [
+        (objects.ABSENT, [{}, A, B, GPU, BOTH]),
+        ({}, [{}, A, B, GPU, BOTH]),
+        ({"matchLabels": A}, [A, BOTH]),
+        (demand("team", "In", "a", "b"), [A, B, BOTH]),
+        (demand("team", "NotIn", "b"), [{}, A, GPU, BOTH]),
+        (demand("gpu", "Exists"), [GPU, BOTH]),
+        (demand("gpu", "DoesNotExist"), [{}, A, B]),
+        ({"matchLabels": A, **demand("gpu", "DoesNotExist")}, [A]),
+    ],
+)
+def test_a_queue_takes_namespaces_by_their_labels(selector, taken):
+    view = queues.read(raw.queue(namespaceSelector=selector))
+    assert [labels for labels in ({}, A, B, GPU, BOTH) if view.selects(labels)] == taken
+
+
+def test_defaults_of_a_queue_are_for_jobs_that_say_nothing_of_checkpoints():
+    checkpoint = {"interval": "1h", "onSuspend": True, "restartOverhead": "2m"}
+    defaults = queues.read(raw.queue(defaults={"checkpoint": checkpoint})).defaults
+    filled = defaults.fill(ledger.read(raw.deadline_job()).spec)
+    assert (filled.checkpoint, filled.saves_on_suspend) == (raw.HOUR, True)
+    assert filled.restart_overhead == 2 * raw.MINUTE
+    own = ledger.read(raw.deadline_job(checkpoint={"interval": "5m"})).spec
+    assert defaults.fill(own) == own
+    assert queues.read(raw.queue()).defaults.fill(own) == own
 
 
 def test_what_a_pool_tolerates_is_plain_json_for_the_pods():

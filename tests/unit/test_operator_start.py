@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cases import lives, raw
 from cases.lives import Life, Phase
-from lstqueue.operator import ledger, lifecycle
+from lstqueue.operator import ledger, lifecycle, starts
 
 GANG = {"leader": 1, "worker": 2}
 
@@ -243,15 +243,15 @@ def test_the_user_is_told_which_member_was_stuck_and_in_whose_words():
 
 @given(st.integers(1, 10_000), st.none() | st.integers(-(10**12), 10**12))
 def test_a_back_off_is_never_a_hot_loop_nor_endless(count, slack):
-    wait = lifecycle.back_off(count, slack)
+    wait = starts.back_off(count, slack)
     assert raw.MINUTE // 2 <= wait <= 30 * raw.MINUTE
-    assert lifecycle.back_off(count + 1, slack) >= wait
+    assert starts.back_off(count + 1, slack) >= wait
     if slack is not None and slack > 0:
         assert wait <= max(slack // 4, raw.MINUTE // 2)
 
 
 def test_back_offs_double_from_a_minute():
-    assert [lifecycle.back_off(count, None) // raw.MINUTE for count in range(1, 8)] == [
+    assert [starts.back_off(count, None) // raw.MINUTE for count in range(1, 8)] == [
         1,
         2,
         4,
@@ -282,7 +282,7 @@ def test_nodes_are_avoided_for_a_while_and_not_for_ever():
     life = Life()
     failed = ledger.BackOff(raw.NOW + raw.MINUTE, 1, ("gpu-0",))
     life.set(back_off=failed)
-    until = lifecycle.avoided_until(failed)
+    until = starts.avoided_until(failed)
     assert until == failed.until + raw.MINUTE
     assert life.step(until - 1).wake == until
     assert life.outcome(until).back_off == dataclasses.replace(failed, avoid=())

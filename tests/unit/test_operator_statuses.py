@@ -40,6 +40,22 @@ ADMISSIONS = st.builds(
     queue=NAMES,
     shape=NAMES,
     groups=st.lists(GROUPS, max_size=2, unique_by=lambda group: group.name).map(tuple),
+    job_uid=st.just("") | NAMES,
+)
+CLAIMS = st.builds(
+    model.Claim,
+    groups=st.lists(
+        st.builds(
+            model.GroupPlacement,
+            pool=NAMES,
+            nodes=st.dictionaries(NAMES, st.integers(1, 9), max_size=3).map(lambda found: (*found.items(),)),
+        ),
+        max_size=2,
+    ).map(tuple),
+    victims=st.lists(
+        st.builds(model.Victim, uid=NAMES, attempt=COUNTS), max_size=3, unique_by=lambda victim: victim.uid
+    ).map(tuple),
+    expires=MOMENTS,
 )
 VERDICTS = st.builds(
     model.Verdict,
@@ -67,7 +83,7 @@ def stati(draw, *, deadline):
     verdict = draw(st.none() | VERDICTS)
     # A band comes with a verdict; without a deadline there is only one.
     band = None if verdict is None else draw(st.sampled_from(model.Band)) if deadline else model.Band.REST
-    reason = draw(st.sampled_from(["", "GangFailed", "FailedStart"]))
+    reason = draw(st.sampled_from(["", "GangFailed", "FailedStart", "Preempted"]))
     count = draw(st.integers(0, 9))
     return ledger.Status(
         phase=draw(st.sampled_from(Phase)),
@@ -90,6 +106,13 @@ def stati(draw, *, deadline):
             draw(st.lists(st.fixed_dictionaries({"start": st.just("2026-03-01T18:00:00Z")}), max_size=3))
         ),
         gang=draw(st.text(max_size=20)),
+        claim=draw(st.none() | CLAIMS),
+        suspended_for=draw(NAMES) if reason == "Preempted" else "",
+        displaced_by=tuple(draw(st.lists(NAMES, max_size=16))),
+        saved=draw(st.integers(0, 10**10)),
+        wasted=draw(COUNTS),
+        best_effort=draw(st.booleans()),
+        unit=draw(st.just("") | NAMES),
     )
 
 
@@ -208,6 +231,37 @@ def test_what_a_deadline_brought_goes_with_it():
     status = dataclasses.replace(status, published=model.Published(model.Band.REST, None, None, ""))
     body = statuses.patch(ledger.read(job), status)
     assert body["status"] == {"late": None, "deadline": None, "latestStartTime": None, "slack": None}
+
+
+def test_a_claim_names_the_groups_it_is_for():
+    claim = model.Claim(
+        (model.GroupPlacement("a100", (("gpu-1", 2),)),), (model.Victim("other", 3),), raw.NOW
+    )
+    status = ledger.Status(observed=1, phase=Phase.CLAIMING, claim=claim)
+    said = write(raw.deadline_job(), status, None)["status"]
+    assert said["phase"] == "Claiming"
+    assert said["claim"] == {
+        "expires": "2026-03-01T18:00:00Z",
+        "groups": [{"name": "worker", "pool": "a100", "nodes": [{"node": "gpu-1", "count": 2}]}],
+        "victims": [{"uid": "other", "attempt": 3}],
+    }
+
+
+def test_a_job_that_was_shed_is_not_called_late():
+    status = ledger.Status(observed=1, published=model.Published(model.Band.SHED))
+    words = statuses.Words("", model.Estimate(1, 2, 3), "User")
+    job = write(raw.deadline_job(deadlineIn="3h"), status, words)
+    assert (job["status"]["shed"], job["status"]["late"]) == (True, False)
+    again = dataclasses.replace(status, published=model.Published(model.Band.DEADLINE))
+    assert statuses.patch(ledger.read(job), again, words=words)["status"] == {"shed": None}
+
+
+def test_a_suspension_names_the_job_it_makes_room_for():
+    status = ledger.Status(
+        observed=1, phase=Phase.SUSPENDING, suspension="Preempted", since=raw.NOW, suspended_for="uid-urgent"
+    )
+    said = write(raw.deadline_job(), status, None)["status"]["suspension"]
+    assert said == {"reason": "Preempted", "since": "2026-03-01T18:00:00Z", "for": "uid-urgent"}
 
 
 def test_promises_are_exact_and_forecasts_never_too_early():

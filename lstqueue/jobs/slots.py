@@ -1,0 +1,91 @@
+"""Which pod of an existing Job has which place of its admission, and which places are still needed.
+
+The places of an Indexed gang are its completion indexes. Pods of bags and of gangs without indexes have no
+rank of their own: they take the free slots in the order of their creation, a finished pod's slot serves the
+next, and as fewer completions remain than there are slots, the highest free ones are needed no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lstqueue.jobs import batch, views
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """Who has which of `places` places.
+
+    `taken` are the pods that were let go and have not ended, by place, those that leave included. `done` are
+    places that need no pod any more. `waiting` are the gated pods that stay, in order of creation. `lacking`
+    is how many needed places have neither.
+    """
+
+    places: int
+    taken: dict[int, views.PodView]
+    done: frozenset[int]
+    waiting: tuple[views.PodView, ...]
+    lacking: int
+
+    @property
+    def free(self) -> list[int]:
+        """Places that are needed and that nobody has, ascending."""
+        return [place for place in range(self.places) if place not in self.taken and place not in self.done]
+
+
+def book(view: batch.UnitView, pods: Iterable[views.PodView], places: int, *, attempt: int) -> Book:
+    """Return how the pods of one Job stand to the `places` of its admission, or to those it would need.
+
+    Pods that were let go in another attempt than this have none of them.
+    """
+    ours = (pod for pod in pods if pod.owner == view.uid and (pod.gated or pod.attempt == attempt))
+    present = [pod for pod in ours if not pod.gone]
+    taken = {pod.index: pod for pod in present if not pod.gated and 0 <= pod.index < places}
+    waiting = tuple(sorted((pod for pod in present if pod.gated and not pod.deleting), key=_creation))
+    if view.ranked:
+        done = frozenset(place for place in view.done if place < places)
+        ranks = {pod.index for pod in waiting} | taken.keys() | done
+        return Book(places, taken, done, waiting, lacking=places - len(ranks & set(range(places))))
+    needed = min(_wanted(view, present), places)
+    free = [place for place in range(places) if place not in taken]
+    open_ = max(0, needed - len(taken))
+    return Book(places, taken, frozenset(free[open_:]), waiting, lacking=max(0, open_ - len(waiting)))
+
+
+def next_in(view: batch.UnitView, booked: Book) -> list[tuple[int, views.PodView]]:
+    """Return the gated pods to let go now, with their places, in the order of the places.
+
+    A gang goes as a whole: not before every place that is needed has its pod. Pods beyond the places, and
+    those of ranks that are through, stay gated.
+    """
+    if view.gang and booked.lacking:
+        return []
+    if view.ranked:
+        open_ = set(booked.free)
+        return sorted(((pod.index, pod) for pod in booked.waiting if pod.index in open_), key=_place)
+    return list(zip(booked.free, booked.waiting, strict=False))
+
+
+def movable(view: batch.UnitView) -> bool:
+    """Whether a Job may be suspended for others: its pods can come back as they were.
+
+    Not so a gang in which a rank is through, for its others would wait for it for ever, and not a Job
+    without completions of which a pod has succeeded: its controller calls it complete when no pod is left.
+    """
+    return not view.finished if view.gang or view.total is None else True
+
+
+def _wanted(view: batch.UnitView, present: list[views.PodView]) -> int:
+    """Return how many pods a Job wants at once; one without completions replaces none after a success."""
+    if view.total is None and view.succeeded:
+        return sum(not pod.deleting for pod in present)
+    return view.wanted
+
+
+def _creation(pod: views.PodView) -> tuple[int, str]:
+    return pod.created, pod.name
+
+
+def _place(pair: tuple[int, views.PodView]) -> int:
+    return pair[0]

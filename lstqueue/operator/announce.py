@@ -1,0 +1,105 @@
+"""What the user of an existing Job is told about it, as Events on the Job: the turns of its DeadlineJob.
+
+A rendering of committed status writes only: what is said here is in the status already, where programs read
+it. Inline gangs need none of it, since their users look at the DeadlineJob itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from lstqueue.api import conditions, times
+from lstqueue.engine import model
+from lstqueue.operator import events, ledger
+
+Phase = ledger.Phase
+_KINDS = conditions.Type
+_MISSED = "DeadlineMissed"
+_FOR_SOMEBODY = frozenset(
+    {
+        model.Code.QUEUE_NOT_FOUND,
+        model.Code.RESOURCE_NOT_IN_QUEUE,
+        model.Code.IMPORTANCE_TOO_HIGH,
+        model.Code.NO_MATCHING_NODES,
+        model.Code.QUOTA_TOO_SMALL,
+    }
+)
+"""Reasons to wait that waiting does not end: somebody has to change something."""
+
+
+class Announcer:
+    """Tells of status writes; `name_of` returns "namespace/name" of a DeadlineJob by its UID, "" for none."""
+
+    def __init__(self, tell: Callable[[events.Note], None], name_of: Callable[[str], str]) -> None:
+        self._tell = tell
+        self._name_of = name_of
+
+    def wrote(self, before: ledger.Ledger, after: ledger.Ledger, queue: str) -> None:
+        """Tell what a committed status write has changed for the Job that the DeadlineJob refers to."""
+        ref = after.spec.ref if after.spec is not None else None
+        uid = after.status.unit or after.unit_uid
+        if ref is None or not uid:
+            return
+        subject = events.Subject(ref.api_version, ref.kind, after.namespace, ref.name, uid)
+        for reason, words, warning in told(before, after, queue, self._name_of):
+            self._tell(events.Note(subject, reason, words, warning=warning))
+
+
+def told(
+    before: ledger.Ledger, after: ledger.Ledger, queue: str, name_of: Callable[[str], str]
+) -> Iterator[tuple[str, str, bool]]:
+    """Yield (reason, sentence, whether it is a warning) of what is new."""
+    old, new = before.status, after.status
+    if new.phase is not old.phase:
+        yield from _turn(after, old.phase, queue, name_of)
+    elif new.phase is Phase.PENDING and not old.observed:
+        yield "Queued", f"waits in queue {queue or '(none)'}; {_where(after)}", False
+    said = (after.spoken.get("pending") or {}).get("message", "")
+    if new.held and new.held != old.held:
+        yield new.held, said, True
+    code = new.published.code
+    if code in _FOR_SOMEBODY and code is not old.published.code and new.phase is Phase.PENDING:
+        yield code.value, said, True
+    deadline = after.spec.deadline if after.spec is not None else None
+    if _missed(new) and not _missed(old) and deadline is not None and _finished(new) != _MISSED:
+        yield _MISSED, f"its deadline {times.format(deadline)} has passed", True
+
+
+def _turn(
+    after: ledger.Ledger, old: Phase, queue: str, name_of: Callable[[str], str]
+) -> Iterator[tuple[str, str, bool]]:
+    status = after.status
+    if status.admission is not None and status.phase is Phase.ADMITTED:
+        nodes = len(status.admission.nodes)
+        yield "Admitted", f"admitted in queue {queue} on {nodes} node{'s' if nodes > 1 else ''}", False
+    elif status.phase is Phase.RUNNING and old is not Phase.ADMITTED:
+        yield "Adopted", f"counted in queue {queue} where it runs; {_where(after)}", False
+    elif status.phase is Phase.SUSPENDING and status.suspension == ledger.PREEMPTED:
+        whom = name_of(status.suspended_for)
+        yield "Preempted", f"suspended to make room for {f'DeadlineJob {whom}' if whom else 'another'}", True
+    elif status.phase is Phase.SUSPENDING:
+        words = _words(status, _KINDS.SUSPENDED) or _words(status, _KINDS.ADMITTED)
+        yield "Suspended", f"{status.suspension}: {words}" if words else status.suspension, True
+    elif status.phase in (Phase.FAILED, Phase.REJECTED):
+        finished = conditions.get(status.conditions, _KINDS.FINISHED)
+        reason = finished.reason if finished is not None else status.phase.value
+        yield reason, _words(status, _KINDS.FINISHED) or f"{status.phase.value}; {_where(after)}", True
+
+
+def _where(job: ledger.Ledger) -> str:
+    return f"see DeadlineJob {job.name}"
+
+
+def _words(status: ledger.Status, kind: conditions.Type) -> str:
+    found = conditions.get(status.conditions, kind)
+    return found.message if found is not None else ""
+
+
+def _finished(status: ledger.Status) -> str:
+    """Return the reason why it is over, "" when it is not."""
+    found = conditions.get(status.conditions, _KINDS.FINISHED)
+    return found.reason if found is not None and status.phase in ledger.FINAL else ""
+
+
+def _missed(status: ledger.Status) -> bool:
+    return conditions.is_true(status.conditions, _KINDS.DEADLINE_MISSED)

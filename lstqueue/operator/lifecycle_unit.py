@@ -1,0 +1,337 @@
+"""Existing Jobs: what a batch Job that a DeadlineJob refers to needs, by the rules of its own controller.
+
+The Job keeps its own retries, and its own word on success and failure. We suspend and resume it, give its
+pods their places, and stop when its user, or whoever else steers it, wants it otherwise. A Job is only ever
+written at the resourceVersion at which it was judged. See `steps.Kind` for what each function is asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lstqueue.api import durations
+from lstqueue.jobs import batch, slots, views
+from lstqueue.kube import port
+from lstqueue.operator import adoption, ledger, members, starts, steps, units
+
+Gang = members.Gang
+Phase = ledger.Phase
+Step = steps.Step
+
+SHAPE_CHANGED = "ShapeChanged"
+NODE_UNFIT = "NodeUnfit"
+UNDONE = "ReleaseReverted"
+
+
+# Outside of admissions
+
+
+def stop(gang: Gang) -> Step | None:
+    """Suspend a Job that runs though it may not, unless it is not ours to suspend."""
+    facts, status = gang.unit, gang.ledger.status
+    view = facts.view
+    if view is None or view.suspended or view.over or view.deleting:
+        return None
+    if status.phase is Phase.SUSPENDING:
+        return Step(patches=(_patch(view, batch.suspend(view)),))
+    if facts.hands_off or facts.disputed or status.phase in (Phase.SUCCEEDED, Phase.REJECTED):
+        return None
+    if status.phase is Phase.PENDING and (
+        facts.refusal[0] or adoption.possible(gang) or adoption.intruder(gang)
+    ):
+        return None
+    if status.phase is Phase.FAILED and not status.attempt:
+        return None
+    if _inactive(gang) and gang.ledger.unit_uid:
+        # By resuming the Job its user ends the pause that suspending it had begun.
+        return Step(patches=(_activate(gang.ledger),))
+    return Step(patches=(_patch(view, batch.suspend(view)),), sudden=True)
+
+
+def waiting(gang: Gang) -> Step | None:
+    """Return the step of a Job that waits and is gone, over, refused, or seen for the first time."""
+    facts, status = gang.unit, gang.ledger.status
+    view = facts.view
+    if facts.vanished:
+        return _vanished(gang, facts.now)
+    if view is None:
+        return None
+    if view.complete:
+        at = view.completion_time or facts.now
+        return Step(status=steps.over(adoption.known(status, view), Phase.SUCCEEDED, at), why="Succeeded")
+    if view.failed:
+        return _failed(gang, view, facts.now)
+    if facts.refusal[0]:
+        reason, words = facts.refusal
+        return Step(status=steps.over(status, Phase.REJECTED, facts.now), why=reason, words=words)
+    if not view.suspended and not facts.hands_off:
+        if adoption.intruder(gang):
+            words = (
+                f"Job {view.key} runs already; suspend it to have it queued, "
+                'or annotate it with lstqueue.dev/adopt: "true" to have it counted where it runs'
+            )
+            return Step(
+                status=steps.over(status, Phase.REJECTED, facts.now), why="AlreadyRunning", words=words
+            )
+        if adoption.possible(gang):
+            return adoption.admitted(gang, view)
+    return None
+
+
+def hindrance(gang: Gang) -> units.Told:
+    """Say why a Job that waits cannot be admitted now, ("", "") where nothing of its own is against it."""
+    facts, spec = gang.unit, gang.ledger.spec
+    view = facts.view
+    waits = gang.ledger.status.phase in (Phase.PENDING, Phase.CLAIMING)
+    if spec is None or spec.ref is None or not waits:
+        return ("", "")
+    if view is None:
+        words = f"Job {gang.ledger.namespace}/{spec.ref.name} does not exist; create it, suspended"
+        return ("JobNotFound", words)
+    if view.deleting:
+        return ("JobDeleting", f"Job {view.key} is being deleted")
+    if not view.size:
+        words = f"spec.parallelism of Job {view.key} is 0; raise it to have it queued"
+        return ("NoParallelism", words)
+    if view.size > batch.WIDEST:
+        words = f"Job {view.key} wants {view.size} pods at once; more than {batch.WIDEST} are not supported"
+        return ("TooManyPods", words)
+    if facts.disputed:
+        words = f"somebody keeps resuming Job {view.key}; suspend it to have it queued"
+        return (UNDONE, words)
+    if not view.suspended and not facts.hands_off:
+        words = f"Job {view.key} runs without an admission"
+        return (
+            ("Adopting", adoption.waits(gang) or words) if adoption.possible(gang) else ("Suspending", words)
+        )
+    return ("", "")
+
+
+def stopped(gang: Gang, now: int) -> Step:
+    """It is suspended and its pods are gone: queue it again, with what its finished pods have done."""
+    status, facts = gang.ledger.status, gang.unit
+    if facts.vanished:
+        return _vanished(gang, now)
+    view = facts.view
+    if view is not None and view.failed:
+        return _failed(gang, view, now)
+    if _lingering(gang):
+        return steps.IDLE
+    back = steps.given_back(status)
+    if view is not None and not view.gang and view.total:
+        estimate = durations.parse((gang.ledger.spoken.get("estimate") or {}).get("mid", "0s"))
+        back = replace(back, saved=estimate * min(view.finished, view.total) // view.total)
+    return Step(status=back, why="Suspended")
+
+
+# Within an admission
+
+
+def completed(gang: Gang, now: int) -> int | None:
+    """Return when the Job became complete, in ms, None when it is not."""
+    view = gang.unit.view
+    return None if view is None or not view.complete else view.completion_time or now
+
+
+def succeeding(gang: Gang) -> bool:
+    """Whether all completions are there and only the Job's controller needs a moment to say so."""
+    view = gang.unit.view
+    if view is None or not view.total or view.over or view.deleting:
+        return False
+    through = [pod for pod in gang.pods if pod.owner == view.uid and pod.succeeded]
+    if view.ranked:
+        return len(view.done | {pod.index for pod in through}) >= view.total
+    return len(through) >= view.total
+
+
+def failed(gang: Gang, now: int) -> Step | None:
+    """Return the step out of an admission, or the next one of a unit that runs."""
+    facts, status, spec = gang.unit, gang.ledger.status, gang.ledger.spec
+    view, admission = facts.view, status.admission
+    if facts.vanished:
+        return _vanished(gang, now)
+    if view is None or admission is None or spec is None or view.deleting:
+        return None
+    if view.failed:
+        return _failed(gang, view, now)
+    if admission.shape != spec.shape or admission.job_uid not in ("", view.uid):
+        return _leave(gang, SHAPE_CHANGED, f"Job {view.key} was changed: other pods than those admitted", now)
+    if not _ours(gang, view):
+        return _not_ours_yet(gang, view)
+    refused = [
+        pod for pod in gang.pods if pod.refused and not pod.disrupted and pod.attempt == status.attempt
+    ]
+    if refused and status.phase is Phase.ADMITTED:
+        first = refused[0]
+        words = f"node {first.node} refused pod {first.name}: {first.reason} {first.message}".strip()
+        return Step(status=starts.failed(gang, (pod.node for pod in refused), now), why=words)
+    return adoption.label(gang, view) or _let_go(gang, view, now)
+
+
+def released(gang: Gang) -> bool:
+    """Whether a pod was let go under this admission and still is somewhere."""
+    attempt = gang.ledger.status.attempt
+    loose = [pod for pod in gang.unit.loose if not pod.gated]
+    return bool(loose) or any(not pod.gated and pod.attempt == attempt for pod in members.present(gang.pods))
+
+
+def fits(gang: Gang) -> bool:
+    """Whether the admission is for this very Job, places all of it, and its nodes may take its pods."""
+    view, admission, spec = gang.unit.view, gang.ledger.status.admission, gang.ledger.spec
+    if view is None or admission is None or spec is None or admission.shape != spec.shape:
+        return False
+    places = admission.places()
+    if admission.job_uid not in ("", view.uid) or places.keys() != set(range(len(places))):
+        return False
+    if len(places) < view.size:
+        return False
+    return all(gang.fit_node(batch.GROUP, node) for _, node in places.values())
+
+
+def prepare(gang: Gang, ready_by: int) -> Step | None:
+    """Release the Job; of a bag, let its pods go as they appear."""
+    view, status = gang.unit.view, gang.ledger.status
+    if view is None or view.deleting:
+        return Step(wake=ready_by)
+    if view.suspended:
+        if _lingering(gang):
+            return Step(wake=ready_by)
+        if view.begun and not batch.stamped(view, gang.ledger.uid):
+            # Below Kubernetes 1.36 the template is frozen while there is a start time.
+            return Step(patches=(_patch(view, batch.forget_start(view), subresource="status"),), start=True)
+        body = batch.release(view, job=gang.ledger.uid, attempt=status.attempt)
+        return Step(patches=(_patch(view, body),), start=True)
+    return None
+
+
+def standing(gang: Gang) -> members.Standing:
+    """Return who has which place. A bag is ready with its first pod: its pods do not need each other."""
+    view, status = gang.unit.view, gang.ledger.status
+    if view is None or status.admission is None:
+        return members.Standing(frozenset(), {}, ())
+    booked = adoption.book(gang, view)
+    found = dict(booked.taken)
+    if view.ranked:
+        found |= {pod.index: pod for pod in booked.waiting if pod.index in booked.free}
+        through = {pod.index: pod for pod in gang.pods if pod.owner == view.uid and pod.succeeded}
+        found = {**{place: pod for place, pod in through.items() if place not in booked.done}, **found}
+    else:
+        found |= dict(zip(booked.free, booked.waiting, strict=False))
+    strays = tuple(
+        pod for pod in gang.staying() if not pod.gated and pod.attempt != status.attempt and not pod.deleting
+    )
+    found = dict(sorted((place, pod) for place, pod in found.items() if not pod.deleting))
+    ready = {place: pod for place, pod in found.items() if pod.ready or pod.succeeded}
+    if not view.gang and ready:
+        return members.Standing(frozenset(ready), ready, strays)
+    expected = frozenset(range(booked.places)) - booked.done
+    return members.Standing(expected, found, strays)
+
+
+def spent(_: Gang) -> bool:
+    """A Job that failed is over; any other can be resumed."""
+    return False
+
+
+def exposed(gang: Gang) -> tuple[views.PodView, ...]:
+    """Return the pods whose node's loss stops the whole unit: those of a gang that are not through."""
+    view, status = gang.unit.view, gang.ledger.status
+    if view is None or not view.gang:
+        return ()
+    return tuple(pod for pod in members.present(gang.pods) if not pod.gated and pod.attempt == status.attempt)
+
+
+def paused(gang: Gang) -> str:
+    """Say that somebody suspended the Job by hand under an admission, "" when nobody did."""
+    view, status = gang.unit.view, gang.ledger.status
+    if view is None or not view.suspended or view.over:
+        return ""
+    if not _ours(gang, view) and status.phase is not Phase.RUNNING:
+        return ""
+    return f"Job {view.key} was suspended by hand"
+
+
+# The parts
+
+
+def _lingering(gang: Gang) -> bool:
+    """Whether pods of an earlier run keep it from the next; on dead nodes only where it waits for them."""
+    pods = [*members.present(gang.pods), *gang.unit.loose]
+    patient = gang.unit.view is not None and gang.unit.view.patient
+    return any(patient or not gang.stale(pod.node or pod.aim) for pod in pods)
+
+
+def _inactive(gang: Gang) -> bool:
+    return gang.ledger.spec is not None and not gang.ledger.spec.active
+
+
+def _ours(gang: Gang, view: batch.UnitView) -> bool:
+    """Whether the Job was released, or adopted, under this very admission."""
+    return view.job == gang.ledger.uid and view.attempt == gang.ledger.status.attempt
+
+
+def _not_ours_yet(gang: Gang, view: batch.UnitView) -> Step | None:
+    """Return the step of an admission under which the Job was not marked yet."""
+    status = gang.ledger.status
+    if status.phase is Phase.RUNNING:
+        body = batch.adopt(view, job=gang.ledger.uid, attempt=status.attempt)
+        return None if view.suspended else Step(patches=(_patch(view, body),))
+    if not view.suspended:
+        # Somebody resumed it between decision and release: its pods are not gated as they must be.
+        return Step(status=steps.given_back(status), why="ResumedByHand")
+    return Step(status=steps.given_back(status), why="Observing") if gang.unit.hands_off else None
+
+
+def _leave(gang: Gang, reason: str, words: str, now: int) -> Step:
+    """Give an admission up: at once where nothing was let go, else when its pods are gone."""
+    status, view = gang.ledger.status, gang.unit.view
+    if view is not None and view.suspended and not released(gang):
+        return Step(status=steps.given_back(status), why=reason, words=words)
+    return Step(status=steps.suspended(status, reason, now), why=words)
+
+
+def _let_go(gang: Gang, view: batch.UnitView, now: int) -> Step | None:
+    """Let go what may: each pod of a bag as it appears, and replacements where those before them were."""
+    status = gang.ledger.status
+    assert status.admission is not None
+    begun = status.phase is Phase.RUNNING or released(gang)
+    if view.suspended or (view.gang and not begun):
+        return None
+    places = status.admission.places()
+    go = [(*places[place], place, pod) for place, pod in slots.next_in(view, adoption.book(gang, view))]
+    for _, node, place, pod in go:
+        if not gang.fit_node(batch.GROUP, node):
+            words = f"node {node} of place {place} cannot take pod {pod.name} any more"
+            stopped_ = steps.suspended(status, NODE_UNFIT, now)
+            return Step(status=starts.avoiding(stopped_, {node}, now), why=words)
+    return Step(ungate=tuple((pod, pool, node, place) for pool, node, place, pod in go)) if go else None
+
+
+def _vanished(gang: Gang, now: int) -> Step:
+    """The Job is gone: a success if that is what could be seen last, else the end of what it was here for."""
+    view = gang.unit.view
+    total = view.total if view is not None else None
+    status = gang.ledger.status
+    through = sum(pod.succeeded for pod in gang.pods)
+    if gang.unit.succeeded or (through and total is not None and through >= total):
+        return Step(status=steps.over(status, Phase.SUCCEEDED, now), why="Succeeded")
+    words = "the Job was deleted; create it again, and lstqueue will take it for a new one"
+    return Step(status=steps.over(status, Phase.FAILED, now), why=ledger.VANISHED, words=words)
+
+
+def _failed(gang: Gang, view: batch.UnitView, now: int) -> Step:
+    status = adoption.known(gang.ledger.status, view)
+    words = f"Job {view.key} failed: {view.reason} {view.message}".strip()
+    return Step(status=steps.over(status, Phase.FAILED, now), why=view.reason or "JobFailed", words=words)
+
+
+# Patches
+
+
+def _patch(view: batch.UnitView, body: port.Object, subresource: str = "") -> steps.Patch:
+    return steps.Patch(port.JOBS, view.namespace, view.name, body, subresource)
+
+
+def _activate(job: ledger.Ledger) -> steps.Patch:
+    body = {"metadata": {"resourceVersion": str(job.version)}, "spec": {"active": True}}
+    return steps.Patch(port.DEADLINE_JOBS, job.namespace, job.name, body)

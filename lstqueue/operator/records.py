@@ -1,0 +1,61 @@
+"""One DeadlineJob as this process knows it: what the API shows of it, and what is under way for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lstqueue.engine import model
+from lstqueue.jobs import batch, quotas, views
+from lstqueue.operator import ledger as ledgers
+
+Object = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Record:
+    """One DeadlineJob and what this process has under way for it.
+
+    `unit` is the existing Job it refers to, as it was when the record was last fitted to it (`fitting`).
+    `priority_class` is one that its pods have and that its queue has to allow, "" for none such,
+    and `hindered` why that Job cannot be admitted for now, as a code and in words. `charges` are what a pod
+    of each group counts against ResourceQuotas, () until intake is done, and `short` says which of those does
+    not take all of them.
+
+    `assumed` is an admission that was decided and not confirmed yet: its room is charged at once; `claiming`
+    is the same for a claim. `unready_since` (ms) is when a running gang was first seen incomplete. `said` is
+    what the newest status write on its way will publish. `shapes` come from intake; None until it is done,
+    and it is asked again at `ask_at`. `lost` holds children that the watch said are gone; they may only have
+    lost our label. `told_at` (ms) is when its user was last told why it waits; 0 calls for telling it anew.
+    `held_back` tells the engine not to admit, and the user why. `retry_at` (ms) delays the next write after
+    `failures` in a row did not go through; `doubtful` says that it must be read before that, since what it
+    looks like now is not known. `templates` are kept while they may be needed, `evicted` are pods that had
+    to leave and did: their Job shows only that a pod is gone, which would be the gang's own fault.
+    """
+
+    ledger: ledgers.Ledger
+    templates: Mapping[str, Object] = field(default_factory=dict)
+    children: dict[str, views.ChildView] = field(default_factory=dict)
+    pods: dict[str, views.PodView] = field(default_factory=dict)
+    evicted: dict[str, views.PodView] = field(default_factory=dict)
+    assumed: ledgers.Admission | None = None
+    claiming: model.Claim | None = None
+    said: model.Published | None = None
+    shapes: tuple[model.Group, ...] | None = None
+    held_back: str = ""
+    held_code: str = ""
+    ungated_at: int = 0
+    unready_since: int = 0
+    retry_at: int = 0
+    ask_at: int = 0
+    failures: int = 0
+    doubtful: bool = False
+    lost: dict[str, views.ChildView] = field(default_factory=dict)
+    told_at: int = 0
+    engine_job: model.Job | None = None
+    unit: batch.UnitView | None = None
+    priority_class: str = ""
+    hindered: tuple[str, str] = ("", "")
+    charges: tuple[tuple[str, quotas.Charge], ...] = ()
+    short: str = ""

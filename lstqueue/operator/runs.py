@@ -1,0 +1,74 @@
+"""What the end of a run leaves behind: the history, the work that is kept, and who may not be displaced.
+
+A job saves its work every `checkpoint` ms of useful run time, and when it is suspended if it says so. What
+it saved counts from its first start; a failure keeps only what a checkpoint had.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lstqueue.api import deadlinejob_status
+from lstqueue.operator import ledger, statuses
+
+Phase = ledger.Phase
+
+
+def kept(spec: ledger.Spec | None, ran: int, *, restored: bool, asked: bool) -> int:
+    """Return how much of a run of `ran` ms outlives it.
+
+    `restored`: it was not the first, and so began with `restart_overhead`, which is work for nobody. `asked`:
+    it was suspended and could save its work.
+    """
+    if spec is None:
+        return 0
+    useful = max(0, ran - (spec.restart_overhead if restored else 0))
+    if asked and spec.saves_on_suspend:
+        return useful
+    return useful // spec.checkpoint * spec.checkpoint if spec.checkpoint else 0
+
+
+def ended(
+    before: ledger.Status,
+    after: ledger.Status,
+    *,
+    spec: ledger.Spec | None,
+    end: int,
+    reason: str,
+    min_run: int,
+) -> ledger.Status:
+    """Return `after`, which follows `before`, with what the run leaves behind that ends between them, if any.
+
+    Args:
+        before: a run ends when the phase Running is left.
+        after: where it goes.
+        spec: with the defaults of the queue.
+        end: of the run, in ms.
+        reason: in one word.
+        min_run: ms after which it may make room for itself again at the cost of whom it had to give way to.
+    """
+    full, suspended = False, after.phase is Phase.SUSPENDING
+    if before.phase is Phase.RUNNING and after.phase is not Phase.RUNNING and before.started:
+        ran = max(0, end - before.started)
+        full = ran >= min_run
+        asked = suspended and after.suspension not in _ABRUPT
+        saved = kept(spec, ran, restored=bool(before.runs), asked=asked)
+        succeeded = after.phase is Phase.SUCCEEDED
+        after = statuses.with_run(
+            before, after, end=end, reason=reason, lost=0 if succeeded else max(0, ran - saved)
+        )
+        wasted = before.wasted + 1 if after.suspension == ledger.PREEMPTED else before.wasted
+        after = replace(after, saved=before.saved + saved, wasted=0 if saved or succeeded else wasted)
+    return _displaced(before, after, full=full)
+
+
+_ABRUPT = frozenset({ledger.GANG_FAILED, ledger.GANG_DISRUPTED, ledger.NODE_LOST, ledger.FAILED_START})
+"""Suspensions before which nobody could save anything."""
+
+
+def _displaced(before: ledger.Status, after: ledger.Status, *, full: bool) -> ledger.Status:
+    """Forget after a run of full length who it had to give way to; remember who it gives way to now."""
+    known = () if full else before.displaced_by
+    if after.suspended_for and after.suspended_for != before.suspended_for:
+        known = (*(uid for uid in known if uid != after.suspended_for), after.suspended_for)
+    return replace(after, displaced_by=known[-deadlinejob_status.DISPLACED_BY :])

@@ -1,0 +1,150 @@
+"""What the lifecycle may ask for, and the moves of a status that all kinds of units share.
+
+A step is one thing to do; the moves are pure functions from status to status. Who makes them, and when, is
+the business of `lifecycle` and of the kinds behind it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from lstqueue.jobs import views
+from lstqueue.kube import port
+from lstqueue.operator import ledger, members
+
+Phase = ledger.Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A merge patch of an existing object; what it was decided for is in its resourceVersion."""
+
+    resource: port.Resource
+    namespace: str
+    name: str
+    body: port.Object
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The next thing to do: at most one of the actions is set; `wake` is when to look again, in ms.
+
+    `why` is the reason of a status in one word (or, for a suspension, a sentence), `words` says more. `pause`
+    sets `active` to false in the spec, `remove` deletes the DeadlineJob. `patches` are writes to an existing
+    job and its pods: a `start` cannot do without them, and a `sudden` one suspends what runs without us.
+    """
+
+    status: ledger.Status | None = None
+    why: str = ""
+    words: str = ""
+    create: tuple[tuple[str, int], ...] = ()
+    suspend: tuple[views.ChildView, ...] = ()
+    resume: tuple[views.ChildView, ...] = ()
+    discard: tuple[views.ChildView, ...] = ()
+    ungate: tuple[tuple[views.PodView, str, str, int], ...] = ()
+    patches: tuple[Patch, ...] = ()
+    start: bool = False
+    sudden: bool = False
+    pause: bool = False
+    remove: bool = False
+    wake: int | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to write."""
+        writes = self.create or self.suspend or self.resume or self.discard or self.ungate
+        return not (self.status or writes or self.patches or self.pause or self.remove)
+
+
+IDLE = Step()
+
+
+class Kind(Protocol):
+    """What the shared machine asks of a kind of unit (a module: `lifecycle_inline`, ...).
+
+    None means that there is nothing to do and the machine goes on.
+    """
+
+    def stop(self, gang: members.Gang) -> Step | None:
+        """Suspend what runs while it may not; asked outside of admissions, until nothing runs."""
+
+    def waiting(self, gang: members.Gang) -> Step | None:
+        """Return what the unit needs so that its next admission finds something that can run."""
+
+    def completed(self, gang: members.Gang, now: int) -> int | None:
+        """Return when the unit succeeded (ms), None when it has not."""
+
+    def succeeding(self, gang: members.Gang) -> bool:
+        """Whether its pods have done all work and only their controllers need a moment to say so."""
+
+    def failed(self, gang: members.Gang, now: int) -> Step | None:
+        """Return the step out of an admission because a member, or the unit itself, failed."""
+
+    def released(self, gang: members.Gang) -> bool:
+        """Whether a pod was let go under this admission: rolling back to Pending is not free any more."""
+
+    def fits(self, gang: members.Gang) -> bool:
+        """Whether the admission is for this very unit, places all of it, and its nodes may take its pods."""
+
+    def prepare(self, gang: members.Gang, ready_by: int) -> Step | None:
+        """Return what must be created, resumed or removed before pods matter; `ready_by` is in ms."""
+
+    def standing(self, gang: members.Gang) -> members.Standing:
+        """Return who stands for which rank now."""
+
+    def spent(self, gang: members.Gang) -> bool:
+        """Whether what was made for this run cannot run again, so that the next one needs new objects."""
+
+    def exposed(self, gang: members.Gang) -> list[views.PodView]:
+        """Return the pods that were let go in this run and whose node the whole unit cannot lose."""
+
+    def paused(self, gang: members.Gang) -> str:
+        """Say what somebody suspended by hand while the unit was to run, "" for nothing."""
+
+    def stopped(self, gang: members.Gang, now: int) -> Step:
+        """Return the step out of Suspending: everything is stopped and no pod blocks any more."""
+
+
+def next_restart(status: ledger.Status, *, counted: bool) -> ledger.Status:
+    """Objects of the next restart get new names; only counted ones use up `backoffLimit`."""
+    return replace(
+        status, restarts=status.restarts + 1, disruptions=status.disruptions + (0 if counted else 1)
+    )
+
+
+def given_back(status: ledger.Status) -> ledger.Status:
+    """Queue it again, with nothing left of its admission."""
+    return replace(
+        status, phase=Phase.PENDING, admission=None, claim=None, suspension="", suspended_for="", since=0
+    )
+
+
+def over(status: ledger.Status, phase: Phase, at: int) -> ledger.Status:
+    """End it for good at `at` (ms)."""
+    return replace(
+        status,
+        phase=phase,
+        completed=at,
+        suspension="",
+        suspended_for="",
+        since=0,
+        admission=None,
+        claim=None,
+    )
+
+
+def suspended(
+    status: ledger.Status, reason: str, now: int, *, keeps: bool = False, for_uid: str = ""
+) -> ledger.Status:
+    """Have it stop; with `keeps` its admission goes on holding room for the next start."""
+    return replace(
+        status,
+        phase=Phase.SUSPENDING,
+        suspension=reason,
+        suspended_for=for_uid,
+        since=now,
+        admission=status.admission if keeps else None,
+        claim=None,
+    )

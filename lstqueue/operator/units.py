@@ -1,0 +1,381 @@
+"""The users' own Jobs that concern lstqueue: those with the queue label, and those a DeadlineJob refers to.
+
+An index of projections, fed by the watch of all Jobs of the cluster; what concerns nobody is dropped at once.
+It knows which Job a DeadlineJob speaks for, and which DeadlineJob may speak for it: one per Job, the oldest.
+Never calls the API and decides nothing about capacity.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lstqueue.api import names
+from lstqueue.jobs import batch, owners, views
+from lstqueue.operator import ledger as ledgers
+
+Object = Mapping[str, Any]
+Name = tuple[str, str]
+
+STANDOFF = 10 * 60_000
+"""Ms within which suspensions of ours that were undone count as a dispute."""
+UNDONE = 2
+"""So many of them end it: from then on the Job is left as its user, or whoever else, has it."""
+OWNERS = 10_000
+"""How many owners are remembered."""
+BURIED = 5_000
+"""How many deleted Jobs are, against replies of writes that come late."""
+
+_WAITING = ledgers.FINAL | {ledgers.Phase.PENDING}
+
+Told = tuple[str, str]
+"""A reason in one word, and a sentence."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """A Job that concerns us. `template`, that of its pods, is kept until it ends.
+
+    `place` is where the walk up its owners ended, None until that is known. `stops` are the times (ms) at
+    which it was suspended although nobody had asked it to stop, `disputed` that somebody will not have it.
+    `told` are the last words said to its user by reason, `told_until` the last stop (ms) told of, `retry_at`
+    and `failures` those of the keeper.
+    """
+
+    view: batch.UnitView
+    template: Object | None
+    place: owners.Found | None = None
+    stops: list[int] = field(default_factory=list)
+    disputed: bool = False
+    told: dict[str, str] = field(default_factory=dict)
+    told_until: int = 0
+    retry_at: int = 0
+    failures: int = 0
+
+    @property
+    def labelled(self) -> bool:
+        """Whether its user wants it in a queue."""
+        return self.view.queue is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the lifecycle looks at beside ledger entry and pods.
+
+    `view` is the Job that the DeadlineJob speaks for, None while there is none. `vanished`: the one it spoke
+    for is gone, whatever has its name now; `succeeded`: it was complete when it was seen last. `refusal` says
+    why it cannot be queued at all, ("", "") when it can. `hands_off`: its queue only observes, does not take
+    jobs of its namespace, or is not known. `loose` are its pods that have not ended and do not carry the
+    labels of this DeadlineJob. `pool_of` names the pool of the `queue` in which a node is. `now` is in ms.
+    """
+
+    view: batch.UnitView | None = None
+    vanished: bool = False
+    succeeded: bool = False
+    refusal: Told = ("", "")
+    hands_off: bool = True
+    disputed: bool = False
+    loose: tuple[views.PodView, ...] = ()
+    pool_of: Callable[[str], str] = lambda _: ""
+    queue: str = ""
+    now: int = 0
+
+
+NOTHING = Facts()
+"""What is known where there is no existing job."""
+
+
+class Units:
+    """Jobs by UID and by name, and the DeadlineJobs that refer to them.
+
+    `fit` is called with the UID of each DeadlineJob whose Job changed, `touch` where only its pods or rivals
+    did. `touched` are the Jobs for the keeper to look at. `unseen` are names that DeadlineJobs refer to and
+    nobody has looked up yet.
+    """
+
+    def __init__(self, fit: Callable[[str], None], touch: Callable[[str], None]) -> None:
+        self._fit = fit
+        self._touch = touch
+        self.entries: dict[str, Entry] = {}
+        self.known_owners: dict[str, owners.Known] = {}
+        self.touched: set[str] = set()
+        self.unseen: set[Name] = set()
+        self.touches = asyncio.Event()
+        self._by_name: dict[Name, str] = {}
+        self._refs: dict[Name, dict[str, ledgers.Ledger]] = {}
+        self._ref_of: dict[str, Name] = {}
+        self._expected: dict[str, str] = {}
+        self._below: dict[str, set[str]] = {}
+        self._buried: dict[str, int] = {}
+        self._ended_well: set[str] = set()
+
+    # Jobs
+
+    def apply(self, event: str, raw: Object) -> None:
+        """Take in a Job that is no child of ours; one that concerns nobody is forgotten."""
+        meta = raw["metadata"]
+        uid, version = meta["uid"], int(meta["resourceVersion"])
+        entry = self.entries.get(uid)
+        if event == "DELETED":
+            self._bury(uid, version, complete="spec" in raw and batch.unit(raw).complete)
+            return
+        if version <= self._buried.get(uid, -1) or (entry and version <= int(entry.view.version)):
+            return
+        name = (meta["namespace"], meta["name"])
+        labelled = names.LABEL_QUEUE in (meta.get("labels") or {})
+        if entry is None and not labelled and name not in self._refs:
+            return
+        view = batch.unit(raw)
+        if entry is None:
+            entry = self._enter(Entry(view, None))
+        if view.suspended and not entry.view.suspended and entry.disputed:
+            # Whoever would not have it suspended has changed their mind.
+            entry.disputed = False
+            entry.stops.clear()
+        entry.view, entry.template = view, None if view.over else raw["spec"]["template"]
+        if view.over:
+            self._leave_owner(entry)
+        self._changed(uid)
+
+    def _enter(self, entry: Entry) -> Entry:
+        view = entry.view
+        older = self._by_name.get((view.namespace, view.name))
+        if older is not None:
+            self._drop(older)
+        self.entries[view.uid] = entry
+        self._by_name[view.namespace, view.name] = view.uid
+        self.unseen.discard((view.namespace, view.name))
+        return entry
+
+    def _bury(self, uid: str, version: int, *, complete: bool) -> None:
+        entry = self.entries.get(uid)
+        if entry is not None and (complete or entry.view.complete):
+            self._ended_well.update(job.uid for job in self.ledgers_of(entry))
+        self._buried[uid] = version
+        if len(self._buried) > BURIED:
+            self._buried.pop(next(iter(self._buried)))
+        self._drop(uid)
+
+    def _drop(self, uid: str) -> None:
+        entry = self.entries.get(uid)
+        if entry is None:
+            return
+        del self.entries[uid]
+        name = (entry.view.namespace, entry.view.name)
+        if self._by_name.get(name) == uid:
+            del self._by_name[name]
+        self._leave_owner(entry)
+        for job in self._refs.get(name, ()):
+            self._fit(job)
+
+    def _changed(self, uid: str) -> None:
+        view = self.entries[uid].view
+        for job in self._refs.get((view.namespace, view.name), ()):
+            self._fit(job)
+        self.touch(uid)
+
+    def touch(self, uid: str) -> None:
+        """Have the keeper look at a Job."""
+        self.touched.add(uid)
+        self.touches.set()
+
+    def missing(self, name: Name) -> None:
+        """Note that a Job that a DeadlineJob refers to was looked up and does not exist."""
+        self.unseen.discard(name)
+        for job in self._refs.get(name, ()):
+            self._touch(job)
+
+    def was_suspended(self, uid: str, now: int) -> None:
+        """Note that we suspended a Job that runs without an admission."""
+        entry = self.entries.get(uid)
+        if entry is not None:
+            entry.stops = [at for at in entry.stops if at > now - STANDOFF] + [now]
+            self.touch(uid)
+
+    # DeadlineJobs
+
+    def refer(self, job: ledgers.Ledger) -> None:
+        """Take in a DeadlineJob, new or changed, that refers to a Job or to none."""
+        ref = job.spec.ref if job.spec is not None else None
+        if ref is None:
+            return
+        name = (job.namespace, ref.name)
+        if job.uid not in self._ref_of:
+            self._ref_of[job.uid] = name
+            self._expect(job)
+            if name not in self._by_name:
+                self.unseen.add(name)
+                self.touches.set()
+            for other in self._refs.get(name, ()):
+                self._touch(other)
+        before = self._refs.setdefault(name, {}).get(job.uid)
+        self._refs[name][job.uid] = job
+        if job.status.unit:
+            self._expected[job.uid] = job.status.unit
+        if before is None or before.final != job.final:
+            for other in self._refs[name]:
+                self._touch(other)
+        if (before is None or before.status.phase is not job.status.phase) and name in self._by_name:
+            self.touch(self._by_name[name])
+
+    def _expect(self, job: ledgers.Ledger) -> None:
+        """Learn which Job a DeadlineJob of ours was written for: one of its name may come too late."""
+        if job.unit_uid:
+            self._expected[job.uid] = job.unit_uid
+
+    def forget(self, job_uid: str) -> None:
+        """Note that a DeadlineJob is gone."""
+        name = self._ref_of.pop(job_uid, None)
+        self._expected.pop(job_uid, None)
+        self._ended_well.discard(job_uid)
+        if name is None:
+            return
+        self._refs[name].pop(job_uid, None)
+        for other in self._refs[name]:
+            self._touch(other)
+        if not self._refs[name]:
+            del self._refs[name]
+            self.unseen.discard(name)
+        uid = self._by_name.get(name)
+        if uid is None:
+            return
+        self.touch(uid)
+        if name not in self._refs and not self.entries[uid].labelled:
+            self._drop(uid)
+
+    def entry_of(self, job: ledgers.Ledger) -> Entry | None:
+        """Return the Job that a DeadlineJob speaks for, None when there is none or it is another one."""
+        uid = self._by_name.get(self._ref_of.get(job.uid, ("", "")), "")
+        entry = self.entries.get(uid)
+        if entry is None or self._expected.get(job.uid, uid) != uid:
+            return None
+        return entry
+
+    def seen_first(self, job: ledgers.Ledger) -> str:
+        """Return the UID to fix in the first status of a DeadlineJob, "" while there is none to be fixed.
+
+        A Job that runs already, and that nobody labelled, is not taken for its own yet.
+        """
+        entry = self.entry_of(job)
+        if entry is None or not (entry.view.suspended or entry.labelled):
+            return ""
+        return entry.view.uid
+
+    def vanished(self, job: ledgers.Ledger) -> bool:
+        """Whether the Job that a DeadlineJob spoke for is gone for good."""
+        expected, name = self._expected.get(job.uid), self._ref_of.get(job.uid, ("", ""))
+        return expected is not None and name not in self.unseen and self._by_name.get(name) != expected
+
+    def absent(self, job: ledgers.Ledger) -> bool:
+        """Whether there is no Job of that name, as far as anybody has looked."""
+        name = self._ref_of.get(job.uid, ("", ""))
+        return name not in self._by_name and name not in self.unseen
+
+    def ledgers_of(self, entry: Entry) -> list[ledgers.Ledger]:
+        """Return the DeadlineJobs that speak, or would speak, for this very Job, the first of them first.
+
+        That is the oldest; but one under which it runs, or has a claim, goes before all that wait.
+        """
+        view = entry.view
+        found = [
+            job
+            for job in self._refs.get((view.namespace, view.name), {}).values()
+            if self._expected.get(job.uid, view.uid) == view.uid
+        ]
+        return sorted(found, key=lambda job: (job.status.phase in _WAITING, job.created, job.uid))
+
+    def facts(self, job: ledgers.Ledger, now: int) -> Facts:
+        """Return what is known of the Job that a DeadlineJob refers to, its pods and queue apart."""
+        entry, vanished = self.entry_of(job), self.vanished(job)
+        if entry is None:
+            return Facts(vanished=vanished, succeeded=job.uid in self._ended_well, now=now)
+        counted = len([at for at in entry.stops if at > now - STANDOFF])
+        if not entry.view.suspended and counted >= UNDONE:
+            if not entry.disputed:
+                self.touch(entry.view.uid)
+            entry.disputed = True
+        return Facts(
+            view=entry.view,
+            refusal=self.refusal(job, entry),
+            disputed=entry.disputed,
+            now=now,
+        )
+
+    def stir(self, uid: str) -> None:
+        """Have the DeadlineJobs of a Job looked at again, for one of its pods changed."""
+        entry = self.entries.get(uid)
+        if entry is not None:
+            for job in self._refs.get((entry.view.namespace, entry.view.name), ()):
+                self._touch(job)
+
+    # Who may be queued
+
+    def refusal(self, job: ledgers.Ledger, entry: Entry) -> Told:
+        """Say why a Job cannot be queued by this DeadlineJob, ("", "") when it can."""
+        if entry.view.manager:
+            return (
+                "OtherManager",
+                f"Job {entry.view.key} is managed by {entry.view.manager} and is left alone; remove that, "
+                "or the reference to it",
+            )
+        first = next((other for other in self.ledgers_of(entry) if not other.final), None)
+        if first is not None and first.uid != job.uid:
+            return (
+                "DuplicateReference",
+                f"DeadlineJob {first.key} speaks for Job {entry.view.key} already; delete one of them",
+            )
+        return self.misplaced(entry)
+
+    def misplaced(self, entry: Entry) -> Told:
+        """Say why a Job is no unit of its own, ("", "") when it is, or when its owners are not known yet."""
+        found, view = entry.place, entry.view
+        if found is None:
+            return ("", "")
+        if found.unsupported is not None:
+            above = found.unsupported
+            return (
+                "UnsupportedOwner",
+                f"Job {view.key} belongs to {above.kind} {above.name}, and lstqueue does not queue the kind "
+                f"{above.kind} yet; remove the label {names.LABEL_QUEUE} from its templates",
+            )
+        if found.top is not None:
+            return (
+                "LabelIgnored",
+                f"Job {view.key} belongs to Job {found.top.name} and is not queued by itself; put the label "
+                f"{names.LABEL_QUEUE} there",
+            )
+        if found.unread is not None and len(self._below.get(found.unread.uid, ())) > 1:
+            above = found.unread
+            return (
+                "SharedOwner",
+                f"{above.kind} {above.name} has several Jobs with the label {names.LABEL_QUEUE}, and nobody "
+                "can tell whether they need each other; label only one of them, or none",
+            )
+        return ("", "")
+
+    def place(self, entry: Entry, found: owners.Found) -> None:
+        """Note where the walk up the owners of a Job ended."""
+        entry.place = found
+        if found.unread is None or not entry.labelled:
+            return
+        siblings = self._below.setdefault(found.unread.uid, set())
+        siblings.add(entry.view.uid)
+        if len(siblings) > 1:
+            for uid in siblings & self.entries.keys():
+                self._changed(uid)
+
+    def learn_owner(self, uid: str, known: owners.Known) -> None:
+        """Remember what reading an owner has shown."""
+        self.known_owners[uid] = known
+        if len(self.known_owners) > OWNERS:
+            self.known_owners.pop(next(iter(self.known_owners)))
+
+    def _leave_owner(self, entry: Entry) -> None:
+        above = entry.place.unread if entry.place is not None else None
+        siblings = self._below.get(above.uid) if above is not None else None
+        if above is not None and siblings is not None:
+            siblings.discard(entry.view.uid)
+            if not siblings:
+                del self._below[above.uid]

@@ -1,0 +1,188 @@
+"""What happens to Jobs that run already when lstqueue first sees them, or that others steer beside it."""
+
+from __future__ import annotations
+
+import cluster
+import existing
+import manifests
+from existing import Existing
+
+from lstqueue.api import names
+from lstqueue.jobs import batch, views
+from lstqueue.kube import port
+
+
+def ledger_uids(jobs: Existing, name: str) -> list[str]:
+    return [raw["metadata"]["uid"] for raw in jobs.ledgers(name)]
+
+
+def spoken_for(jobs: Existing, name: str) -> set[str]:
+    return {raw["metadata"]["labels"].get(names.LABEL_JOB) for raw in jobs.pods(name)}
+
+
+@cluster.virtual
+async def test_a_labelled_job_that_runs_is_suspended_on_sight_and_told_why() -> None:
+    async with cluster.run(nodes=2, start=False) as made:
+        jobs = Existing(made)
+        made.queue()
+        jobs.create("train", suspend=False, run_for="30m")
+        await made.until(lambda: len(jobs.bound("train")) == 2, "it runs by itself")
+        await made.start()
+        await made.until(lambda: jobs.suspended("train"), "it is suspended")
+        assert "suspended" in await jobs.until_told("train", "SuspendedOnSight")
+        await jobs.until_phase("train", "Running")
+        assert all(names.LABEL_JOB in raw["metadata"]["labels"] for raw in jobs.pods("train"))
+        await jobs.until_phase("train", "Succeeded", within="3h")
+
+
+@cluster.virtual
+async def test_a_job_that_is_to_be_adopted_goes_on_where_it_runs() -> None:
+    async with cluster.run(nodes=3, start=False) as made:
+        jobs = Existing(made)
+        made.queue()
+        jobs.create("train", suspend=False, run_for="2h", said={"adopt": "true"})
+        await made.until(lambda: len(jobs.bound("train")) == 2, "it runs by itself")
+        before = {raw["metadata"]["uid"]: raw["spec"]["nodeName"] for raw in jobs.pods("train")}
+        await made.start()
+        await jobs.until_phase("train", "Running")
+        ledger = jobs.ledger("train")
+        await made.until(lambda: len(made.pods("train")) == 2, "its pods are members")
+        after = {raw["metadata"]["uid"]: raw["spec"]["nodeName"] for raw in made.pods("train")}
+        assert after == before
+        assert sorted(made.placement(ledger).values()) == sorted(before.values())
+        assert "Adopted" in jobs.events("train")
+        made.submit("next", made_of(2))
+        await made.rest("30m")
+        assert made.phase("next") == "Pending"
+        await jobs.until_phase("train", "Succeeded", within="3h")
+        await made.until_phase("next", "Succeeded", within="3h")
+
+
+def made_of(pods: int) -> cluster.Object:
+    return manifests.group("worker", pods, run_for="10m")
+
+
+@cluster.virtual
+async def test_a_lost_ledger_is_written_anew_and_its_job_goes_on_undisturbed() -> None:
+    async with cluster.run(nodes=2) as made:
+        jobs = Existing(made)
+        made.queue()
+        jobs.create("train", run_for="2h", said={"deadline-in": "5h", "estimated-duration": "2h"})
+        await jobs.until_phase("train", "Running")
+        (first,) = ledger_uids(jobs, "train")
+        deadline = made.status(jobs.ledger("train"))["deadline"]
+        before = sorted(raw["metadata"]["uid"] for raw in jobs.pods("train"))
+        made.delete(jobs.ledger("train"))
+        await made.until(lambda: first not in ledger_uids(jobs, "train") != [], "it is there again")
+        await jobs.until_phase("train", "Running")
+        (second,) = ledger_uids(jobs, "train")
+        await made.until(
+            lambda: (
+                {raw["metadata"]["labels"].get(names.LABEL_JOB) for raw in jobs.pods("train")} == {second}
+            ),
+            "its pods are those of the new ledger",
+        )
+        assert sorted(raw["metadata"]["uid"] for raw in jobs.pods("train")) == before
+        assert made.status(jobs.ledger("train"))["deadline"] == deadline
+        await jobs.until_phase("train", "Succeeded", within="3h")
+
+
+@cluster.virtual
+async def test_a_gang_is_adopted_with_the_ranks_that_are_left_of_it() -> None:
+    async with cluster.run(nodes=4) as made:
+        jobs = Existing(made)
+        made.queue()
+        jobs.create("train", parallelism=4, completions=4, run_for="2h")
+        await jobs.until_phase("train", "Running")
+        first = next(raw for raw in jobs.pods("train") if raw["metadata"]["labels"][views.INDEX] == "0")
+        made.end_pod(first, "Succeeded")
+        await made.rest("5s")
+        made.delete(jobs.ledger("train"))
+        await made.until(lambda: made.status(jobs.ledger("train")).get("attempt") == 1, "adopted")
+        assert sorted(made.placement(jobs.ledger("train"))) == [1, 2, 3]
+        made.submit("next", made_of(1))
+        await made.until_phase("next", "Running", within="5m")
+        assert jobs.phase("train") == "Running"
+        await jobs.until_phase("train", "Succeeded", within="3h")
+
+
+@cluster.virtual
+async def test_a_deadline_job_that_refers_to_a_running_job_is_rejected() -> None:
+    async with cluster.run(nodes=2) as made:
+        jobs = Existing(made)
+        made.queue()
+        jobs.create("train", queue=None, suspend=False, run_for="1h")
+        await made.until(lambda: len(jobs.bound("train")) == 2, "it runs by itself")
+        jobs.refer("mine", "train")
+        await made.until_phase("mine", "Rejected")
+        finished = made.condition("mine", "Finished")
+        assert finished["reason"] == "AlreadyRunning"
+        assert "suspend it" in finished["message"]
+        assert not jobs.suspended("train")
+        assert len(jobs.bound("train")) == 2
+
+
+@cluster.virtual
+async def test_a_suspension_by_hand_is_the_users_own_pause() -> None:
+    async with cluster.run(nodes=2) as made:
+        jobs = Existing(made)
+        made.queue()
+        jobs.create("train", run_for="1h")
+        await jobs.until_phase("train", "Running")
+        jobs.suspend("train")
+        ledger = jobs.ledger("train")
+        await made.until(lambda: made.code(ledger) == "Inactive", "it is paused")
+        await made.rest("1h")
+        assert jobs.suspended("train")
+        jobs.suspend("train", value=False)
+        await jobs.until_phase("train", "Running")
+        assert made.status(ledger)["attempt"] == 2
+        assert made.job(ledger)["spec"]["active"] is True
+        await jobs.until_phase("train", "Succeeded", within="3h")
+
+
+@cluster.virtual
+async def test_a_job_that_is_resumed_without_its_turn_is_suspended_again_and_nobody_fights() -> None:
+    async with cluster.run(nodes=1) as made:
+        jobs = Existing(made)
+        made.queue(stopPolicy="Hold")
+        jobs.create("train", parallelism=1, completions=1, run_for="1h")
+        await jobs.until_phase("train", "Pending")
+        for _ in range(2):
+            jobs.suspend("train", value=False)
+            await made.until(lambda: jobs.suspended("train"), "it is suspended again")
+            await made.rest("10s")
+        await jobs.until_told("train", "SuspendedOnSight")
+        jobs.suspend("train", value=False)
+        await made.rest("30m")
+        assert not jobs.suspended("train")
+        assert made.code(jobs.ledger("train")) == "ReleaseReverted"
+        assert "leaves it running" in await jobs.until_told("train", "SuspensionUndone")
+        jobs.suspend("train")
+        await made.until(lambda: made.code(jobs.ledger("train")) == "QueueHeld", "it is queued again")
+        made.patch_queue(stopPolicy="None")
+        await jobs.until_phase("train", "Succeeded", within="3h")
+
+
+@cluster.virtual
+async def test_a_job_of_another_manager_is_left_alone_and_told_so() -> None:
+    async with cluster.run(nodes=2) as made:
+        jobs = Existing(made)
+        made.queue()
+        kueue = {**jobs_body("theirs"), "metadata": {"name": "theirs", "labels": labels()}}
+        made.create(port.JOBS, kueue)
+        assert "Kueue" in await jobs.until_told("theirs", "OtherManager")
+        await made.rest("10m")
+        assert jobs.ledgers("theirs") == []
+        jobs.refer("mine", "theirs")
+        await made.until_phase("mine", "Rejected")
+        assert made.condition("mine", "Finished")["reason"] == "OtherManager"
+        assert jobs.suspended("theirs")
+
+
+def labels() -> cluster.Object:
+    return {names.LABEL_QUEUE: cluster.QUEUE, batch.KUEUE: "team-a"}
+
+
+def jobs_body(name: str) -> cluster.Object:
+    return existing.body(name)
