@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 import lstqueue
 
@@ -63,14 +64,21 @@ def crd(*, write: bool, check: bool, directory: pathlib.Path) -> None:
     show_default=True,
     help="Limit of writes to the API server; 0 is none.",
 )
+@click.option(
+    "--leader-elect/--no-leader-elect",
+    default=None,
+    help="Decide only while holding a Lease, so that replicas may stand by. Default: in a pod, yes; else no.",
+)
+@click.option("--lease-namespace", help="Namespace of the Lease; in a pod, its own by default.")
+@click.option("--lease-name", default="lstqueue-operator", show_default=True, help="Name of the Lease.")
 def operator(*, writes_per_second: float, **options: Any) -> None:
     """Run the operator against a cluster."""
-    from lstqueue.kube import login, port
+    from lstqueue.kube import lease, login, port
     from lstqueue.operator import command, settings, shell
 
     try:
         command.run(command.Options(**options), settings.Settings(writes_per_second=writes_per_second))
-    except (login.LoginError, port.ApiError, shell.StartError) as error:
+    except (login.LoginError, port.ApiError, lease.LeaseError, shell.StartError) as error:
         raise click.ClickException(str(error)) from error
 
 
@@ -92,18 +100,52 @@ def operator(*, writes_per_second: float, **options: Any) -> None:
     type=click.Path(dir_okay=False, path_type=pathlib.Path),
     help="Also write the figures to this file, in an existing folder.",
 )
-def demo(**options: Any) -> None:
+@click.option("--serve", is_flag=True, help="Run no trace; serve the cluster to kubectl until Ctrl-C.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=1, max=1000),
+    default=60,
+    show_default=True,
+    help="With --serve: virtual seconds per second.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=pathlib.Path),
+    help="With --serve: write the kubeconfig to this new file instead of a temporary one.",
+)
+@click.pass_context
+def demo(
+    context: click.Context, /, *, serve: bool, speed: float, kubeconfig: pathlib.Path | None, **options: Any
+) -> None:
     """Run a trace on a virtual cluster, least slack first and FIFO.
 
     Needs no Kubernetes: the real operator runs over a real HTTP API, and only the cluster is simulated, on a
-    clock that jumps. Exits with 1 when an invariant was violated or a job never ended.
+    clock that jumps. Exits with 1 when an invariant was violated, or a job failed or never ended.
     """
+    if serve:
+        _refuse_options(
+            context, {"jobs": "--jobs", "seed": "--seed", "json_path": "--json"}, "without --serve"
+        )
+    else:
+        _refuse_options(context, {"speed": "--speed", "kubeconfig": "--kubeconfig"}, "with --serve")
     try:
         # Inside, because the imports take long enough to be interrupted.
-        from lstqueue.demo import command
+        if serve:
+            from lstqueue.demo import serve as serving
 
-        code = command.run(**options)
+            code = serving.run(serving.Options(options["nodes"], speed, kubeconfig))
+        else:
+            from lstqueue.demo import command
+
+            code = command.run(**options)
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)
         code = INTERRUPTED
     sys.exit(code)
+
+
+def _refuse_options(context: click.Context, flags: dict[str, str], only: str) -> None:
+    """Refuse options that would be ignored; `flags` has them by parameter."""
+    for name, flag in flags.items():
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"{flag} means something {only} only; leave it out")

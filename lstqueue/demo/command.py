@@ -9,13 +9,13 @@ import time
 import click
 from rich import console, progress
 
-from lstqueue.demo import play, processes, report, scenario, trace
+from lstqueue.demo import mix, outcome, play, processes, report, scenario, trace
 
 POLICIES = ("lst", "fifo")
 
 
 def run(*, jobs: int, nodes: int, seed: int, json_path: pathlib.Path | None) -> int:
-    """Run the demo; return the exit code, 1 when an invariant was broken or a job never ended.
+    """Run the demo; return the exit code, 1 when an invariant was broken or a job failed or never ended.
 
     Raises:
         click.ClickException: an option cannot be met, or a run failed.
@@ -31,7 +31,7 @@ def run(*, jobs: int, nodes: int, seed: int, json_path: pathlib.Path | None) -> 
             f"{nodes * scenario.GPUS_PER_NODE}; use --nodes {-(-narrowest // scenario.GPUS_PER_NODE)} or more"
         )
     terminal = console.Console()
-    report.introduce(terminal, kept, nodes=nodes, left_out=len(asked) - len(kept))
+    report.introduce(terminal, mix.ask(kept, seed=seed), nodes=nodes, left_out=len(asked) - len(kept))
     began = time.monotonic()
     plans = [play.Plan(order, jobs, nodes, seed) for order in POLICIES]
     try:
@@ -42,8 +42,7 @@ def run(*, jobs: int, nodes: int, seed: int, json_path: pathlib.Path | None) -> 
     report.conclude(terminal, outcomes)
     if json_path is not None:
         _write(json_path, json.dumps(report.figures(outcomes, wall), indent=2) + "\n")
-    sound = all(not outcome.violations and not outcome.unfinished for outcome in outcomes)
-    return 0 if sound else 1
+    return 0 if all(one.sound for one in outcomes) else 1
 
 
 def check_writable(path: pathlib.Path) -> None:
@@ -76,7 +75,7 @@ def _write(path: pathlib.Path, text: str) -> None:
         raise click.FileError(str(path), hint=error.strerror) from error
 
 
-def _play_all(plans: list[play.Plan], terminal: console.Console, *, total: int) -> list[play.Outcome]:
+def _play_all(plans: list[play.Plan], terminal: console.Console, *, total: int) -> list[outcome.Outcome]:
     """Run the plans and show how far they are."""
     with _bars(terminal) as bars:
         tasks = {

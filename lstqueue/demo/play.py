@@ -1,20 +1,21 @@
 """One run of the demo: a virtual cluster, the real operator under kopf, and the trace fed in on time.
 
 Runs in a process of its own, with its own event loop on virtual time; what it returns is plain data. The
-figures come from the objects in the store and from the audit, not from the operator.
+operator is killed once and started anew, in the same loop, with nothing but what the API tells it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from lstqueue.api import times
-from lstqueue.demo import scenario, trace
-from lstqueue.embedded import clock, eventlog, world
+from lstqueue.demo import meter as meters
+from lstqueue.demo import mix, outcome, scenario, story, trace, trouble
+from lstqueue.embedded import clock, eventlog, memory, world
 from lstqueue.engine import model
 from lstqueue.kube import client, port
 from lstqueue.operator import app, shell
@@ -34,7 +35,8 @@ _SETTINGS = all_settings.Settings(
     engine=_EXACT,
 )
 _BOOKMARKS = 3600.0
-_FINAL = frozenset({"Succeeded", "Failed", "Rejected"})
+
+Report = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,85 +49,85 @@ class Plan:
     seed: int
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of a run. `met` counts jobs that succeeded by their deadline, `met_gpu_hours` their work.
-
-    `gpu_use` is the share of all GPUs that pods held between the first submission and the last.
-    """
-
-    order: str
-    jobs: int
-    met: int
-    met_gpu_hours: float
-    gpu_hours: float
-    unfinished: int
-    suspensions: int
-    gpu_use: float
-    checks: int
-    violations: tuple[str, ...]
-    requests: dict[str, int]
-    wall_s: float
-    virtual_s: float
-
-
 @dataclass(slots=True)
-class Meter:
-    """Counts what the store shows while it happens: finished jobs, suspensions and GPU time."""
+class _Run:
+    """A run while it lasts."""
 
-    finished: int = 0
-    suspensions: int = 0
-    gpu_ms: int = 0
-    held: int = 0
-    since: int = 0
-    until: int = 0
+    plan: Plan
+    asks: list[mix.Ask]
+    cluster: world.World
+    meter: meters.Meter
+    node: trouble.Node
+    trap: trouble.Trap
+    operators: list[app.Operator] = dataclasses.field(default_factory=list)
+    stop: Callable[[], None] = lambda: None
 
-    def see(self, event: eventlog.Event, now: int) -> None:
-        """Take in a write."""
-        if event.resource is port.DEADLINE_JOBS:
-            before, after = _phase(event.old), _phase(event.object)
-            self.finished += after in _FINAL and before not in _FINAL
-            self.suspensions += after == "Suspending" and before != "Suspending"
-        elif event.resource is port.PODS:
-            self.advance(now)
-            gone = None if event.type == "DELETED" else event.object
-            self.held += _gpus(gone) - _gpus(event.old)
+    async def operate(self) -> None:
+        """Run an operator, and the next one when it is killed."""
+        while True:
+            access = await client.connect(url=self.cluster.url)
+            running = shell.Shell(make=self._make, access=access.credentials)
+            self.stop = running.stop.set
+            try:
+                await running.run()
+            except* trouble.Killed:
+                pass
+            finally:
+                await access.close()
+            if running.failure is None:
+                return
+            await self.trap.pause()
 
-    def advance(self, now: int) -> None:
-        """Add up GPU time until now, but none after `until`."""
-        end = min(now, self.until)
-        if end > self.since:
-            self.gpu_ms += self.held * (end - self.since)
-            self.since = end
+    async def _make(self) -> app.Operator:
+        made = app.Operator(
+            await client.connect(url=self.cluster.url),
+            now=self.cluster.now,
+            settings=_SETTINGS,
+            fed=True,
+            fence=self.trap.spring,
+        )
+        self.operators.append(made)
+        return made
+
+    async def feed(self) -> None:
+        """Submit every job at its time.
+
+        Not over HTTP: kopf, when it ends, cancels the server's ends of all connections that were opened in
+        its time, whoever has the other end.
+        """
+        api = memory.MemoryApi(self.cluster.server.backend)
+        gpus = self.plan.nodes * scenario.GPUS_PER_NODE
+        await api.create(port.GPU_QUEUES, None, scenario.queue(self.plan.order, gpus=gpus))
+        for ask in self.asks:
+            await asyncio.sleep(max(0.0, (mix.EPOCH + ask.job.submit - self.cluster.now()) / 1000))
+            resource, body = scenario.manifest(ask)
+            await api.create(resource, scenario.NAMESPACE, body)
+
+    def requests(self) -> dict[str, int]:
+        """What the operators asked of the API, by verb and kind."""
+        found: Counter[tuple[str, str]] = Counter()
+        for operator in self.operators:
+            found += operator.api.requests
+        return {f"{verb} {kind}": count for (verb, kind), count in sorted(found.items())}
 
 
-def play(plan: Plan, report: Callable[[int, int, float], None]) -> Outcome:
+def play(plan: Plan, report: Report) -> outcome.Outcome:
     """Run to the end. `report(finished, running GPUs, virtual seconds)` is called as jobs finish."""
     jobs = scenario.fitting(trace.load(seed=plan.seed, jobs=plan.jobs), nodes=plan.nodes)
     horizon = SPARE + (jobs[-1].submit + sum(job.duration for job in jobs)) // 1000
-    return clock.run(_play(plan, jobs, horizon, report), horizon=horizon)
+    asks = mix.ask(jobs, seed=plan.seed)
+    return clock.run(_play(plan, asks, horizon, report), horizon=horizon)
 
 
-async def _play(
-    plan: Plan, jobs: list[trace.TraceJob], horizon: int, report: Callable[[int, int, float], None]
-) -> Outcome:
+async def _play(plan: Plan, asks: list[mix.Ask], horizon: int, report: Report) -> outcome.Outcome:
     began, loop = time.monotonic(), asyncio.get_running_loop()
+    last = asks[-1].job.submit
     async with world.World(bookmark_s=_BOOKMARKS) as cluster:
         cluster.add_nodes(plan.nodes, gpus=scenario.GPUS_PER_NODE)
-        api = await client.connect(url=cluster.url)
-
-        async def make() -> app.Operator:
-            return app.Operator(
-                await client.connect(url=cluster.url), now=cluster.now, settings=_SETTINGS, fed=True
-            )
-
-        operator = shell.Shell(make=make, access=api.credentials)
-        running = asyncio.create_task(operator.run())
-        await operator.running.wait()
-        assert operator.operator is not None
-        epoch = cluster.now()
-        gpus = plan.nodes * scenario.GPUS_PER_NODE
-        meter = Meter(since=epoch, until=epoch + jobs[-1].submit)
+        meter = meters.Meter(since=mix.EPOCH, until=mix.EPOCH + last)
+        node = trouble.Node(cluster, meter, mix.EPOCH + int(trouble.NODE_AT * last))
+        trap = trouble.Trap(meter, cluster.now, mix.EPOCH + int(trouble.OPERATOR_AT * last))
+        run = _Run(plan, asks, cluster, meter, node, trap)
 
         def seen(event: eventlog.Event) -> None:
             finished = meter.finished
@@ -134,74 +136,43 @@ async def _play(
                 report(meter.finished, meter.held, loop.time())
 
         cluster.store.subscribe(seen)
-        await api.create(port.GPU_QUEUES, None, scenario.queue(plan.order, gpus=gpus))
-        feeding = asyncio.create_task(_feed(api, jobs, epoch=epoch))
-        await cluster.until(lambda: meter.finished == len(jobs) or running.done(), within=horizon)
+        await _until_all_end(run, horizon)
         virtual = loop.time()
+    return _outcome(run, time.monotonic() - began, virtual)
+
+
+async def _until_all_end(run: _Run, horizon: int) -> None:
+    async with asyncio.TaskGroup() as group:
+        operating = group.create_task(run.operate())
+        troubling = group.create_task(run.node.run())
+        feeding = group.create_task(run.feed())
+        await run.cluster.until(
+            lambda: run.meter.finished == len(run.asks) or operating.done(), within=horizon
+        )
         await feeding
-        requests = operator.operator.api.requests
-        operator.stop.set()
-        await running
-        await api.close()
-    return _outcome(plan, jobs, cluster, meter, epoch, requests, time.monotonic() - began, virtual)
+        troubling.cancel()
+        run.stop()
 
 
-async def _feed(api: port.KubeApi, jobs: list[trace.TraceJob], *, epoch: int) -> None:
-    """Submit every job at its time."""
-    loop = asyncio.get_running_loop()
-    start = loop.time()
-    for job in jobs:
-        await asyncio.sleep(max(0.0, start + job.submit / 1000 - loop.time()))
-        await api.create(port.DEADLINE_JOBS, scenario.NAMESPACE, scenario.deadline_job(job, epoch=epoch))
-
-
-def _outcome(
-    plan: Plan,
-    jobs: list[trace.TraceJob],
-    cluster: world.World,
-    meter: Meter,
-    epoch: int,
-    requests: Any,
-    wall: float,
-    virtual: float,
-) -> Outcome:
-    stored = {raw["metadata"]["name"]: raw for raw in cluster.store.list(port.DEADLINE_JOBS)}
-    met = []
-    for job in jobs:
-        status = stored[f"trace-{job.number:03}"].get("status") or {}
-        done = status.get("completionTime", "")
-        if status.get("phase") == "Succeeded" and times.parse(done) <= epoch + job.deadline:
-            met.append(job)
-    capacity = plan.nodes * scenario.GPUS_PER_NODE * jobs[-1].submit
-    return Outcome(
+def _outcome(run: _Run, wall: float, virtual: float) -> outcome.Outcome:
+    plan, meter, audit = run.plan, run.meter, run.cluster.audit
+    capacity = plan.nodes * scenario.GPUS_PER_NODE * run.asks[-1].job.submit
+    results = outcome.judge(run.asks, meter.lives.values())
+    loss, crash = run.node.loss, run.trap.crash
+    return outcome.Outcome(
         order=plan.order,
-        jobs=len(jobs),
-        met=len(met),
-        met_gpu_hours=_gpu_hours(met),
-        gpu_hours=_gpu_hours(jobs),
-        unfinished=sum(_phase(raw) not in _FINAL for raw in stored.values()),
-        suspensions=meter.suspensions,
+        jobs=len(run.asks),
+        results=results,
+        suspensions=meter.suspensions(),
+        preemptions=meter.suspensions("Preempted"),
+        suspensions_node_lost=meter.suspensions("NodeLost"),
+        nodes_lost=int(loss is not None),
+        restarts=len(run.operators) - 1,
         gpu_use=meter.gpu_ms / capacity if capacity else 0.0,
-        checks=cluster.audit.checks,
-        violations=tuple(str(violation) for violation in cluster.audit.violations),
-        requests={f"{verb} {kind}": count for (verb, kind), count in sorted(requests.items())},
+        checks=audit.checks,
+        violations=tuple(str(violation) for violation in audit.violations),
+        requests=run.requests(),
+        story=story.tell(run.asks, meter.lives, loss, crash),
         wall_s=wall,
         virtual_s=virtual,
-    )
-
-
-def _gpu_hours(jobs: list[trace.TraceJob]) -> float:
-    return sum(job.gpus * job.duration for job in jobs) / 3_600_000
-
-
-def _phase(raw: Any) -> str:
-    return str(((raw or {}).get("status") or {}).get("phase") or "")
-
-
-def _gpus(raw: Any) -> int:
-    """GPUs that a stored pod holds."""
-    if not raw or not raw["spec"].get("nodeName") or _phase(raw) in ("Succeeded", "Failed"):
-        return 0
-    return sum(
-        int(container["resources"]["limits"].get(scenario.GPU, 0)) for container in raw["spec"]["containers"]
     )

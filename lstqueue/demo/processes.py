@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from multiprocessing import connection, resource_tracker
 from multiprocessing.context import SpawnProcess
 
-from lstqueue.demo import play
+from lstqueue.demo import outcome, play
 
 Told = Callable[[str, int, int, float], None]
 
@@ -33,7 +33,7 @@ class _Run:
     news: connection.Connection
 
 
-def play_all(plans: Sequence[play.Plan], told: Told) -> list[play.Outcome]:
+def play_all(plans: Sequence[play.Plan], told: Told) -> list[outcome.Outcome]:
     """Run the plans side by side and return their outcomes in the same order.
 
     Args:
@@ -78,9 +78,9 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _follow(runs: Sequence[_Run], told: Told) -> list[play.Outcome]:
+def _follow(runs: Sequence[_Run], told: Told) -> list[outcome.Outcome]:
     """Read every pipe until each has brought an outcome."""
-    outcomes: dict[str, play.Outcome] = {}
+    outcomes: dict[str, outcome.Outcome] = {}
     while len(outcomes) < len(runs):
         waiting = [run for run in runs if run.order not in outcomes]
         ready = connection.wait([run.news for run in waiting])
@@ -88,16 +88,16 @@ def _follow(runs: Sequence[_Run], told: Told) -> list[play.Outcome]:
             if run.news not in ready:
                 continue
             item = _receive(run)
-            if isinstance(item, play.Outcome):
+            if isinstance(item, outcome.Outcome):
                 outcomes[run.order] = item
             else:
                 told(run.order, *item)
     return [outcomes[run.order] for run in runs]
 
 
-def _receive(run: _Run) -> play.Outcome | tuple[int, int, float]:
+def _receive(run: _Run) -> outcome.Outcome | tuple[int, int, float]:
     try:
-        item: play.Outcome | tuple[int, int, float] | str = run.news.recv()
+        item: outcome.Outcome | tuple[int, int, float] | str = run.news.recv()
     except (EOFError, ConnectionError):
         run.process.join()
         raise RunError(f'the run "{run.order}" died: {_cause(run.process.exitcode)}') from None
@@ -117,15 +117,22 @@ def _cause(code: int | None) -> str:
 def _child(plan: play.Plan, news: connection.Connection) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     logging.basicConfig(level=logging.WARNING)
-    item: play.Outcome | str
+    item: outcome.Outcome | str
     try:
         item = play.play(plan, lambda *progress: _tell(news, progress))
     except Exception as error:
-        item = f"{type(error).__name__}: {error}"
+        item = _words(error)
     _tell(news, item)
 
 
-def _tell(news: connection.Connection, item: play.Outcome | tuple[int, int, float] | str) -> None:
+def _words(error: Exception) -> str:
+    """Say what went wrong; of several errors at once, the first."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"
+
+
+def _tell(news: connection.Connection, item: outcome.Outcome | tuple[int, int, float] | str) -> None:
     try:
         news.send(item)
     except ConnectionError:

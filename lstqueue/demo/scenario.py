@@ -1,7 +1,9 @@
-"""From a trace to manifests: the queue, and a DeadlineJob for each job of the trace.
+"""From what is asked for to manifests: the queue, and a DeadlineJob or a Job for each job of the trace.
 
-A job of up to eight GPUs is one pod; a wider one is a gang of whole nodes, with a leader group of one and a
-worker group, as a training job would be. How long a pod runs is told to the embedded kubelets by annotation.
+A gang of up to eight GPUs is one pod, a wider one takes whole nodes. An inline one of several pods has a
+leader group of one and a worker group, as a training job would; a user's own Job is Indexed, and says in a
+label and annotations what a DeadlineJob says in fields. How long a pod runs, and what it saves, is told to
+the kubelets by `sim/` annotations, to the operator by estimate and checkpoint: the same figures.
 """
 
 from __future__ import annotations
@@ -10,12 +12,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from lstqueue.api import durations, names, times
-from lstqueue.demo import trace
+from lstqueue.demo import mix, trace
+from lstqueue.kube import port
 
 GPUS_PER_NODE = 8
 GPU = "nvidia.com/gpu"
 NAMESPACE = "default"
 QUEUE = "research"
+SLOTS = 4
+"""How many pods of a bag run at once at most."""
+
+Object = dict[str, Any]
 
 
 def fitting(jobs: Iterable[trace.TraceJob], *, nodes: int) -> list[trace.TraceJob]:
@@ -23,53 +30,105 @@ def fitting(jobs: Iterable[trace.TraceJob], *, nodes: int) -> list[trace.TraceJo
     return [job for job in jobs if job.gpus <= nodes * GPUS_PER_NODE]
 
 
-def queue(order: str, *, gpus: int) -> dict[str, Any]:
-    """Return the GPUQueue over the whole cluster."""
+def queue(order: str, *, gpus: int) -> Object:
+    """Return the GPUQueue over the whole cluster; under fifo nobody is ever suspended for another."""
     pool = {"name": "all", "resources": [{"name": GPU, "nominal": gpus}]}
+    spec: Object = {"order": order, "pools": [pool]}
+    if order == "fifo":
+        spec["preemption"] = {"withinQueue": "Never"}
+        spec["overload"] = {"shedding": False}
     return {
         "apiVersion": names.API_VERSION,
         "kind": "GPUQueue",
         "metadata": {"name": QUEUE},
-        "spec": {"order": order, "pools": [pool]},
+        "spec": spec,
     }
 
 
-def deadline_job(job: trace.TraceJob, *, epoch: int) -> dict[str, Any]:
-    """Return the DeadlineJob of a job of the trace; `epoch` is the trace's start, ms since the Unix epoch."""
-    nodes, rest = divmod(job.gpus, GPUS_PER_NODE)
-    if not nodes:
-        groups = [_group("worker", 1, rest, job)]
-    elif nodes == 1 and not rest:
-        groups = [_group("worker", 1, GPUS_PER_NODE, job)]
-    else:
-        groups = [
-            _group("leader", 1, GPUS_PER_NODE, job),
-            _group("worker", nodes - 1 + bool(rest), GPUS_PER_NODE, job),
-        ]
+def manifest(ask: mix.Ask) -> tuple[port.Resource, Object]:
+    """Return what its user creates."""
+    if ask.kind is mix.Kind.INLINE:
+        return port.DEADLINE_JOBS, _deadline_job(ask)
+    return port.JOBS, _bag(ask) if ask.kind is mix.Kind.BAG else _indexed(ask)
+
+
+def _deadline_job(ask: mix.Ask) -> Object:
+    job = ask.job
+    template = _template(ask, min(job.gpus, GPUS_PER_NODE), job.duration)
+    pods = _pods(job)
+    counts = {"worker": 1} if pods == 1 else {"leader": 1, "worker": pods - 1}
+    spec: Object = {
+        "queue": QUEUE,
+        "estimatedDuration": durations.format(job.duration),
+        "groups": [{"name": name, "replicas": count, "template": template} for name, count in counts.items()],
+    }
+    if ask.deadline is not None:
+        spec["deadline"] = times.format(ask.deadline)
+    if ask.saves is not None:
+        spec["checkpoint"] = {
+            "interval": durations.format(mix.INTERVAL),
+            "onSuspend": ask.saves.on_suspend,
+            "restartOverhead": durations.format(mix.RESTORE),
+        }
     return {
         "apiVersion": names.API_VERSION,
         "kind": "DeadlineJob",
-        "metadata": {"name": f"trace-{job.number:03}", "namespace": NAMESPACE},
-        "spec": {
-            "queue": QUEUE,
-            "deadline": times.format(epoch + job.deadline),
-            "estimatedDuration": durations.format(job.duration),
-            "groups": groups,
-        },
+        "metadata": {"name": ask.name, "namespace": NAMESPACE},
+        "spec": spec,
     }
 
 
-def _group(name: str, replicas: int, gpus: int, job: trace.TraceJob) -> dict[str, Any]:
-    container = {
-        "name": "train",
-        "image": "example/train",
-        "resources": {"limits": {GPU: gpus}},
+def _indexed(ask: mix.Ask) -> Object:
+    pods = _pods(ask.job)
+    said = {"estimated-duration": durations.format(ask.job.duration)}
+    if ask.deadline is not None:
+        said["deadline"] = times.format(ask.deadline)
+    if ask.saves is not None:
+        said["checkpoint-interval"] = durations.format(mix.INTERVAL)
+        said["checkpoint-on-suspend"] = "true" if ask.saves.on_suspend else "false"
+        said["restart-overhead"] = durations.format(mix.RESTORE)
+    template = _template(ask, min(ask.job.gpus, GPUS_PER_NODE), ask.job.duration)
+    spec = {"completions": pods, "parallelism": pods, "completionMode": "Indexed", "template": template}
+    return _job(ask, said, spec)
+
+
+def _bag(ask: mix.Ask) -> Object:
+    slots = min(ask.job.gpus, SLOTS)
+    said = {
+        "estimated-duration": durations.format(ask.job.duration),
+        "deadline-at": f"{mix.MORNING} {mix.ZONE}",
     }
+    template = _template(ask, ask.job.gpus // slots, ask.job.duration // mix.ROUNDS)
+    return _job(ask, said, {"completions": slots * mix.ROUNDS, "parallelism": slots, "template": template})
+
+
+def _job(ask: mix.Ask, said: dict[str, str], spec: Object) -> Object:
     return {
-        "name": name,
-        "replicas": replicas,
-        "template": {
-            "metadata": {"annotations": {"sim/run-for": f"{job.duration // 1000}s"}},
-            "spec": {"containers": [container]},
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": ask.name,
+            "namespace": NAMESPACE,
+            "labels": {names.LABEL_QUEUE: QUEUE},
+            "annotations": {f"{names.GROUP}/{key}": value for key, value in said.items()},
         },
+        "spec": {"suspend": True, **spec},
+    }
+
+
+def _pods(job: trace.TraceJob) -> int:
+    """How many pods a gang has."""
+    return -(-job.gpus // GPUS_PER_NODE)
+
+
+def _template(ask: mix.Ask, gpus: int, run_for: int) -> Object:
+    annotations = {"sim/run-for": f"{run_for // 1000}s"}
+    if ask.saves is not None:
+        annotations["sim/checkpoint-every"] = durations.format(mix.INTERVAL)
+        annotations["sim/checkpoint-on-term"] = "true" if ask.saves.on_suspend else "false"
+        annotations["sim/restore-for"] = durations.format(mix.RESTORE)
+    container = {"name": "train", "image": "example/train", "resources": {"limits": {GPU: gpus}}}
+    return {
+        "metadata": {"annotations": annotations},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
     }

@@ -49,7 +49,7 @@ def test_a_small_demo_tells_what_it_leaves_out_and_writes_its_figures(tmp_path: 
     assert "1 job wider than 8 GPUs is left out" in result.output
     assert "deadlines met" in result.output
     figures = json.loads(path.read_text())
-    assert (figures["jobs"], figures["violations"]) == (2, 0)
+    assert (figures["jobs"], figures["violations"], figures["restarts"]) == (2, 0, 1)
     assert multiprocessing.active_children() == []
 
 

@@ -1,4 +1,6 @@
-"""The demo's trace and its runs: the rule of the deadlines, both orders on a few jobs, and the figures."""
+"""The demo's trace and its runs: the rule of the deadlines, what a run gets over, and the figures."""
+
+import dataclasses
 
 import pytest
 
@@ -28,26 +30,64 @@ def test_jobs_wider_than_the_cluster_are_left_out() -> None:
     assert {job.gpus for job in scenario.fitting(jobs, nodes=1)} == {8}
 
 
-def test_both_orders_end_every_job_soundly_and_the_figures_say_so() -> None:
-    outcomes = []
-    for order in ("lst", "fifo"):
-        told: list[tuple[int, int, float]] = []
-        plan = play.Plan(order, jobs=6, nodes=2, seed=1)
-        outcome = play.play(plan, lambda *news, told=told: told.append(news))
-        assert outcome.jobs == 5  # one of the six is 64 GPUs wide
-        assert outcome.unfinished == 0
-        assert outcome.violations == ()
-        assert outcome.checks > 0
-        assert 0 < outcome.met <= 5
-        assert [finished for finished, _, _ in told] == [1, 2, 3, 4, 5]
-        outcomes.append(outcome)
-    assert report.figures(outcomes, 1.234) == {
-        "jobs": 5,
-        "met": outcomes[0].met,
-        "met_fifo": outcomes[1].met,
-        "suspensions": 0,
-        "checks": outcomes[0].checks + outcomes[1].checks,
+def test_a_run_gets_over_preemptions_a_lost_node_and_a_killed_operator() -> None:
+    told: list[tuple[int, int, float]] = []
+    found = play.play(play.Plan("lst", jobs=12, nodes=2, seed=1), lambda *news: told.append(news))
+    assert found.violations == ()
+    assert found.checks > 0
+    assert (found.results.unfinished, found.results.failed) == (0, 0)
+    assert found.sound
+    assert found.preemptions > 0
+    assert (found.nodes_lost, found.restarts) == (1, 1)
+    assert found.suspensions_node_lost > 0
+    assert found.suspensions == found.preemptions + found.suspensions_node_lost
+    assert found.results.lost_gpu_hours > 0
+    assert 0 < found.results.met <= found.results.with_deadline < found.jobs == 11
+    assert [finished for finished, _, _ in told] == list(range(1, 12))
+    story = "\n".join(found.story)
+    for words in ("takes the room of", "falls silent under", "is back", "operator is killed"):
+        assert words in story
+
+
+def test_first_come_first_suspends_nobody_for_another_and_the_figures_are_of_both() -> None:
+    outcomes = [
+        play.play(play.Plan(order, jobs=6, nodes=2, seed=1), lambda *_: None) for order in ("lst", "fifo")
+    ]
+    best, baseline = outcomes
+    assert baseline.preemptions == 0
+    assert best.sound
+    assert baseline.sound
+    figures = report.figures(outcomes, 1.234)
+    runs = figures.pop("runs")
+    assert figures == {
+        "jobs": 5,  # one of the six is 64 GPUs wide
+        "with_deadline": best.results.with_deadline,
+        "met": best.results.met,
+        "met_fifo": baseline.results.met,
+        "suspensions": best.suspensions,
+        "preemptions": best.preemptions,
+        "nodes_lost": 1,
+        "restarts": 1,
+        "checks": best.checks + baseline.checks,
         "violations": 0,
         "wall_s": 1.23,
-        "virtual_s": round(outcomes[0].virtual_s, 1),
+        "virtual_s": round(best.virtual_s, 1),
     }
+    assert runs["fifo"]["met"] == baseline.results.met
+    assert runs["lst"]["requests"]["patch pods"] > 0
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    plan = play.Plan("lst", jobs=6, nodes=2, seed=2)
+    once, again = (play.play(plan, lambda *_: None) for _ in range(2))
+    assert once.results == again.results
+    assert once.story == again.story
+    assert once.virtual_s == again.virtual_s
+
+
+def test_a_failed_or_endless_job_and_a_violation_make_a_run_unsound() -> None:
+    found = play.play(play.Plan("fifo", jobs=2, nodes=1, seed=1), lambda *_: None)
+    assert found.sound
+    assert not dataclasses.replace(found, violations=("quota",)).sound
+    for spoilt in ({"failed": 1}, {"unfinished": 1}):
+        assert not dataclasses.replace(found, results=dataclasses.replace(found.results, **spoilt)).sound
