@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "hack" / "controlplane"))
 
 import build  # noqa: E402 - found by the line above
+import operator_run  # noqa: E402 - finds its own through it
 import stack  # noqa: E402
 import stack_process  # noqa: E402
 
@@ -63,3 +64,12 @@ async def api(control_plane: stack.ControlPlane) -> AsyncIterator[port.KubeApi]:
     connected = await client.connect(kubeconfig=str(control_plane.kubeconfig))
     yield connected
     await connected.close()
+
+
+@pytest.fixture
+async def queue(api: port.KubeApi, namespace: str) -> AsyncIterator[str]:
+    """A queue of the namespace's name over all nodes, in which others may be suspended at once."""
+    body = operator_run.queue(namespace, preemption={"minRunTime": "0s"})
+    await api.create(port.GPU_QUEUES, None, body)
+    yield namespace
+    await api.delete(port.GPU_QUEUES, None, namespace)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
+
+import replay
 
 from lstqueue.kube import client, port, reflector
 from lstqueue.operator import app, command, shell
@@ -13,19 +16,35 @@ from lstqueue.operator import settings as all_settings
 
 Object = dict[str, Any]
 
+Before = Callable[[port.Resource, str, Object], Awaitable[None]]
+"""Awaited before each patch that the operator sends: the kind, the name and the body."""
+
+REFUSED = "is forbidden: User"
+"""How the API server begins to say who may not do what; other refusals with 403 do not name a user."""
+
 PROMPT = all_settings.Settings(writes_per_second=0, retry_first=0.2, intake_retry=1.0)
 
 
 class Record:
-    """Every version of every object of a few kinds in one namespace, in the order of the server."""
+    """Every version of every object of a few kinds in one namespace, in the order of the server.
+
+    `seen` are (resourceVersion, event, object), `at` the times (ms) at which they were seen.
+    """
 
     def __init__(self) -> None:
         self.seen: list[tuple[int, str, Object]] = []
+        self.at: list[int] = []
         self.changed = asyncio.Event()
 
     def note(self, event: str, raw: Object) -> None:
         self.seen.append((int(raw["metadata"]["resourceVersion"]), event, raw))
+        self.at.append(command.now_ms())
         self.changed.set()
+
+    def violations(self) -> list[str]:
+        """What the auditor has to say of it, in words."""
+        rows = zip(self.at, self.seen, strict=True)
+        return replay.violations([(at, *row) for at, row in rows])
 
     def of(self, kind: str) -> list[Object]:
         """All versions of a kind, oldest first."""
@@ -47,15 +66,21 @@ class Record:
 
 @contextlib.asynccontextmanager
 async def record(api: port.KubeApi, namespace: str) -> AsyncIterator[Record]:
-    """Record DeadlineJobs, Jobs and pods of a namespace."""
+    """Record DeadlineJobs, Jobs and pods of a namespace, beside all nodes and queues."""
     made = Record()
 
     def noting(kind: str) -> Callable[[str, Object], None]:
         return lambda event, raw: made.note(event, {"kind": kind, **raw})
 
-    kinds = (port.DEADLINE_JOBS, port.JOBS, port.PODS)
+    kinds = (port.NODES, port.GPU_QUEUES, port.DEADLINE_JOBS, port.JOBS, port.PODS)
     sources = [
-        reflector.Reflector(api, kind, on_event=noting(kind.kind), namespace=namespace) for kind in kinds
+        reflector.Reflector(
+            api,
+            kind,
+            on_event=noting(kind.kind),
+            namespace=namespace if kind.namespaced else None,
+        )
+        for kind in kinds
     ]
     tasks = [asyncio.create_task(source.run()) for source in sources]
     for source in sources:
@@ -69,13 +94,22 @@ async def record(api: port.KubeApi, namespace: str) -> AsyncIterator[Record]:
 
 
 @contextlib.asynccontextmanager
-async def operator(kubeconfig: str, settings: all_settings.Settings = PROMPT) -> AsyncIterator[app.Operator]:
-    """Run the operator under kopf, as `lstqueue operator` does, until the block ends."""
+async def operator(
+    kubeconfig: str, settings: all_settings.Settings = PROMPT, *, before: Before | None = None
+) -> AsyncIterator[app.Operator]:
+    """Run the operator under kopf, as `lstqueue operator` does, until the block ends.
+
+    It must have been refused nothing for want of permission.
+    """
     api = await client.connect(kubeconfig=kubeconfig)
+    if before is not None:
+        _have_awaited(api, before)
 
     async def make() -> app.Operator:
         return app.Operator(api, now=command.now_ms, settings=settings, fed=True)
 
+    refused = _Refused()
+    logging.getLogger("lstqueue").addHandler(refused)
     running = shell.Shell(make=make, access=api.credentials)
     task = asyncio.create_task(running.run())
     try:
@@ -84,9 +118,34 @@ async def operator(kubeconfig: str, settings: all_settings.Settings = PROMPT) ->
             assert running.operator is not None
             await running.operator.synced.wait()
         yield running.operator
+        assert not refused.found, refused.found[0]
     finally:
         running.stop.set()
         await task
+        logging.getLogger("lstqueue").removeHandler(refused)
+
+
+class _Refused(logging.Handler):
+    """Collects what the operator says of being refused for want of permission."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if REFUSED in record.getMessage():
+            self.found.append(record.getMessage())
+
+
+def _have_awaited(api: client.KubeClient, before: Before) -> None:
+    """Let a test do something between a decision of the operator and its write."""
+    inner = api.patch
+
+    async def patch(resource: port.Resource, namespace: str | None, name: str, body: Object) -> Object:
+        await before(resource, name, body)
+        return await inner(resource, namespace, name, body)
+
+    api.patch = patch  # type: ignore[method-assign]
 
 
 def queue(name: str, *, gpus: int = 32, **spec: Any) -> Object:
