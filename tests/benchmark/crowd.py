@@ -33,12 +33,15 @@ async def cluster(nodes: int) -> AsyncIterator[str]:
         print(last_words.decode().strip())
 
 
-def gang(number: int, *, replicas: int = 1, seconds: int = 1, importance: int = 0) -> dict[str, Any]:
-    container = {"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": 8}}}
-    template = {
-        "metadata": {"annotations": {"sim/run-for": f"{seconds}s"}},
-        "spec": {"containers": [container]},
-    }
+def template(*, seconds: int, gpus: int) -> dict[str, Any]:
+    container = {"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    return {"metadata": {"annotations": {"sim/run-for": f"{seconds}s"}}, "spec": {"containers": [container]}}
+
+
+def gang(
+    number: int, *, replicas: int = 1, seconds: int = 1, importance: int = 0, gpus: int = 8
+) -> dict[str, Any]:
+    pods = template(seconds=seconds, gpus=gpus)
     return {
         "apiVersion": "lstqueue.dev/v1alpha1",
         "kind": "DeadlineJob",
@@ -48,7 +51,34 @@ def gang(number: int, *, replicas: int = 1, seconds: int = 1, importance: int = 
             "deadlineIn": f"{2 + number % 48}h",
             "estimatedDuration": f"{seconds}s",
             "importance": importance,
-            "groups": [{"name": "worker", "replicas": replicas, "template": template}],
+            "groups": [{"name": "worker", "replicas": replicas, "template": pods}],
+        },
+    }
+
+
+def labelled(number: int, *, replicas: int = 1, seconds: int = 1, gpus: int = 8) -> dict[str, Any]:
+    """Return a suspended Indexed Job with the queue's label, as its user would write it."""
+    deadline, pods = f"{2 + number % 48}h", template(seconds=seconds, gpus=gpus)
+    pods["spec"]["restartPolicy"] = "Never"
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": f"job-{number:05}",
+            "namespace": "default",
+            "labels": {"lstqueue.dev/queue": "bench"},
+            "annotations": {
+                "lstqueue.dev/deadline-in": deadline,
+                "lstqueue.dev/estimated-duration": f"{seconds}s",
+            },
+        },
+        "spec": {
+            "suspend": True,
+            "completionMode": "Indexed",
+            "parallelism": replicas,
+            "completions": replicas,
+            "backoffLimit": 0,
+            "template": pods,
         },
     }
 

@@ -112,7 +112,8 @@ def with_waiting(snapshot: model.Snapshot, count: int, seed: int = 2) -> model.S
 
 
 def applied(snapshot: model.Snapshot, plan: model.Plan) -> model.Snapshot:
-    """The snapshot with the plan's statuses published and its admissions running."""
+    """The snapshot with the plan's statuses published, its admissions and its claims written."""
+    claims = {claiming.uid: claiming for claiming in plan.claim}
     updates = {update.uid: update for update in plan.updates}
     placed = {admission.uid: admission for admission in plan.admit}
     jobs: list[model.Job] = []
@@ -125,6 +126,9 @@ def applied(snapshot: model.Snapshot, plan: model.Plan) -> model.Snapshot:
             for index, group in enumerate(admission.groups):
                 parts += [model.Assigned(index, group.pool, node, 0, pods) for node, pods in group.nodes]
             one = dataclasses.replace(one, state=model.State.ADMITTED, since=plan.now, assigned=tuple(parts))
+        if (claiming := claims.get(one.uid)) is not None:
+            claim = dataclasses.replace(claiming.claim, committed=True)
+            one = dataclasses.replace(one, state=model.State.CLAIMING, claim=claim)
         jobs.append(one)
     return dataclasses.replace(snapshot, jobs=tuple(jobs), forecast_at=plan.now, changed=False)
 
