@@ -44,7 +44,7 @@ class Allowances:
         self._quotas: dict[str, dict[str, quotas.Quota]] = {}
         self._left: dict[str, list[tuple[quotas.Quota, dict[str, int]]]] = {}
         self._waiting: set[str] = set()
-        self._known: dict[tuple[str, str, object], str] = {}
+        self._known: dict[tuple[str, str, int], str] = {}
 
     def apply(self, event: str, raw: Mapping[str, Any]) -> None:
         """Take in a ResourceQuota."""
@@ -68,13 +68,20 @@ class Allowances:
             those that the API server refused for a quota, and would now take.
         """
         if not self._quotas and not self._waiting:
+            self._left.clear()
             return []
+        before = self._left
         self._count()
+        same = {namespace for namespace, left in self._left.items() if left == before.get(namespace)}
         self._waiting = set()
         relieved = []
         for record in self._records.values():
             namespace = record.ledger.namespace
             if namespace not in self._left and not record.short:
+                continue
+            if namespace in same and record.engine_job is not None:
+                # Neither what is left nor what it needs has changed since the last pass.
+                self._waiting.update([namespace] if record.short else [])
                 continue
             short = self._short_alike(record) if _waits(record) else ""
             if short:
@@ -118,7 +125,7 @@ class Allowances:
         spec = record.ledger.spec
         if spec is None or record.pods or record.children:
             return self._short(record)
-        key = (record.ledger.namespace, spec.shape, record.charges)
+        key = (record.ledger.namespace, spec.shape, id(record.charges))
         if key not in self._known:
             self._known[key] = self._short(record)
         return self._known[key]

@@ -213,6 +213,25 @@ async def test_a_binding_sets_the_node(http: Http, api: port.KubeApi, namespace:
     assert conditions["PodScheduled"] == "True"
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("nodeSelector", ["gpu"]),
+        ("nodeSelector", {"gpu": {}}),
+        ("tolerations", "all"),
+        ("hostNetwork", "yes"),
+        ("terminationGracePeriodSeconds", {"a": "b"}),
+        ("terminationGracePeriodSeconds", 2**63),
+        ("affinity", []),
+        ("overhead", "much"),
+    ],
+)
+async def test_a_field_of_another_type_cannot_be_decoded(
+    api: port.KubeApi, namespace: str, field: str, value: Any
+) -> None:
+    await refused(api.create(port.PODS, namespace, pod(**{field: value})), 400)
+
+
 async def test_a_pod_is_bound_once(http: Http, api: port.KubeApi, namespace: str) -> None:
     await api.create(port.PODS, namespace, free_pod())
     await bind(http, namespace, "pod")
