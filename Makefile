@@ -6,7 +6,7 @@ RUN := $(VENV)/.run-installed
 DEV := $(VENV)/.dev-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check e2e bench lock crds clean
+.PHONY: help demo test slow check e2e bench lock crds clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -16,6 +16,9 @@ demo: $(RUN)  ## Run a slice of a real trace through the operator on the embedde
 
 test: $(DEV)  ## Run the quick tests
 	$(BIN)/pytest -n auto $(ARGS)
+
+slow: $(DEV)  ## Run all of what the quick tests sample: every kind of trouble at every write
+	$(BIN)/pytest -n auto -m slow tests/operator $(ARGS)
 
 check: $(DEV)  ## Lint, types, import contracts, generated files in date
 	$(BIN)/ruff check .

@@ -12,15 +12,15 @@ written.
 
 from __future__ import annotations
 
-from lstqueue.engine import estimate, gangs, kept, model, rights, stakes, words
+from lstqueue.engine import gangs, kept, model, rights, stakes, words
 from lstqueue.engine.stakes import Stake
 
 
 def settle(known: kept.Kept) -> kept.Settled:
     """Decide about every claim, and charge in full those whose owners start."""
     done = kept.Settled()
-    for uid, here in known.standings.items():
-        if here.job.state is model.State.CLAIMING and uid not in known.staked:
+    for uid, job in known.jobs.items():
+        if job.state is model.State.CLAIMING and uid not in known.staked:
             done.drop[uid] = model.Drop(uid, "It has no claim on record.")
     for uid, stake in known.staked.items():
         if not stake.claim.committed or stake.here.job.not_before > known.now:
@@ -49,12 +49,9 @@ def expiry(stake: Stake) -> int:
 
 def drain(known: kept.Kept) -> list[model.Suspend]:
     """Everybody who owns room in a queue that is to be emptied, preemptible or not."""
-    found: list[model.Suspend] = []
-    for here in known.standings.values():
-        queue = known.queues.get(here.job.queue)
-        if queue is not None and queue.drained and estimate.is_placed(here.job):
-            found.append(model.Suspend(here.job.uid, here.job.attempt, model.Why.QUEUE_DRAINED))
-    return found
+    emptied = {name for name, queue in known.queues.items() if queue.drained}
+    leaving = [here.job for here in known.placed if here.job.queue in emptied] if emptied else []
+    return [model.Suspend(job.uid, job.attempt, model.Why.QUEUE_DRAINED) for job in leaving]
 
 
 def _void(known: kept.Kept, stake: Stake) -> str:
@@ -108,8 +105,8 @@ def _unjustified(known: kept.Kept, stake: Stake) -> str:
         return ""
     if rights.denial(here, queue, known.config) is not None:
         return "It may have nobody suspended any more."
-    herd = known.herd_of(queue.name, [known.standings[job.uid] for job in stake.running])
-    allowed = herd.allowed(rights.candidate(here, queue))
+    herd = known.herd(queue.name)
+    allowed = herd.allowed(rights.candidate(here, queue), even_claimed=True)
     for job in stake.running:
         if job.uid not in herd.index or not allowed[herd.index[job.uid]]:
             return f"{words.job(job)} may not be suspended for it any more."

@@ -8,6 +8,7 @@ block nobody.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lstqueue.engine import gangs, model, order, room
@@ -32,9 +33,12 @@ class Fitted:
 
 
 class Possibility:
-    """Whether a gang could fit if nothing else ran; found out once per gang, in a room made when needed."""
+    """Whether a gang could fit if nothing else ran; found out once per gang, in a room made when needed.
 
-    def __init__(self, free: room.Room) -> None:
+    `free` gives a room of the same nodes, queues and gangs, whatever runs in it.
+    """
+
+    def __init__(self, free: Callable[[], room.Room]) -> None:
         self._free = free
         self._empty: room.Room | None = None
         self._known: dict[int, model.Code | None] = {}
@@ -47,8 +51,11 @@ class Possibility:
 
     def empty(self) -> room.Room:
         """The room in which nothing runs."""
+        free = self._free()
         if self._empty is None:
-            self._empty = self._free.empty()
+            self._empty = free.empty()
+        elif self._empty.ledger.rows is not free.ledger.rows:
+            self._empty.ledger = self._empty.ledger.widened(free.ledger.rows, lasting=True)
         return self._empty
 
     def _find(self, gang: gangs.Gang) -> model.Code | None:

@@ -11,12 +11,11 @@ from lstqueue.engine import estimate, fit, kept, model, order, outlook, verdict
 from lstqueue.engine.standing import Standing
 
 
-def step(known: kept.Kept, jobs: list[model.Job]) -> tuple[bool, bool]:
+def step(known: kept.Kept) -> tuple[bool, bool]:
     """Forecast for whom this pass must answer, and keep the outlooks.
 
     Args:
         known: The pass; its line has been walked.
-        jobs: All jobs of the snapshot, by uid.
 
     Returns:
         (whether published forecasts are out of date, whether this pass made all of them anew).
@@ -29,15 +28,15 @@ def step(known: kept.Kept, jobs: list[model.Job]) -> tuple[bool, bool]:
         line = _foreseeable(known, observed=False)
     if not imagined and not claiming:
         return False, False
-    stale = snapshot.changed or any(_outran(job, snapshot.forecast_at, now, config) for job in jobs)
+    stale = snapshot.changed or _outran(known)
     due = stale and now - snapshot.forecast_at >= config.forecast_interval
     asked = [turn for turn in line if due or verdict.wants_forecast(turn.standing)]
     watched = [turn for turn in imagined if turn.observed]
     curious = [turn for turn in watched if due or verdict.wants_forecast(turn.standing)]
     if asked:
-        known.outlooks |= outlook.foresee(_scene(known, jobs, line), _uids(asked))
+        known.outlooks |= outlook.foresee(_scene(known, line), _uids(asked))
     if curious:
-        known.outlooks |= outlook.foresee(_scene(known, jobs, imagined), _uids(curious))
+        known.outlooks |= outlook.foresee(_scene(known, imagined), _uids(curious))
     owners = [here for here in claiming if due or _is_new(here)]
     known.outlooks |= {here.job.uid: _owner(here, now) for here in owners}
     answered = len(asked) + len(curious) + len(owners)
@@ -57,14 +56,14 @@ def _foreseeable(known: kept.Kept, *, observed: bool) -> list[order.Turn]:
     return found
 
 
-def _scene(known: kept.Kept, jobs: list[model.Job], line: list[order.Turn]) -> outlook.Scene:
+def _scene(known: kept.Kept, line: list[order.Turn]) -> outlook.Scene:
     leaving = {suspend.uid for suspend in known.drained}
     for stake in known.going():
         leaving |= {job.uid for job in stake.victims}
     return outlook.Scene(
         free=known.free,
-        nodes=known.nodes,
-        jobs=jobs,
+        jobs=known.jobs.values(),
+        release=known.world.release,
         standings=known.standings,
         line=line,
         placed=known.fitted.placed,
@@ -94,6 +93,13 @@ def _uids(turns: list[order.Turn]) -> frozenset[str]:
     return frozenset(turn.standing.job.uid for turn in turns)
 
 
-def _outran(job: model.Job, since: int, now: int, config: model.Config) -> bool:
-    moved = estimate.next_outrun(job, since, config)
-    return moved is not None and moved <= now
+def _outran(known: kept.Kept) -> bool:
+    """Whether somebody has outrun an estimate since the last forecast."""
+    since, now = known.snapshot.forecast_at, known.now
+    for one in known.lasting.values():
+        if not one.placed or one.at <= since:
+            continue  # nothing has changed since a time before the forecast
+        moved = estimate.next_outrun(one.here.job, since, known.config)
+        if moved is not None and moved <= now:
+            return True
+    return False

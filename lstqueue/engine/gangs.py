@@ -6,12 +6,12 @@ for all of them. A `Gang` says nothing of what is free now; `room` does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lstqueue.engine import model, quota
 from lstqueue.topology import capacity, eligibility, table
-from lstqueue.topology.model import PODS
 
 PPM = 1_000_000
 
@@ -47,38 +47,68 @@ class Gang:
     unlisted: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A gang in rows of its own, where trials are many and must be cheap: `wide` are these in the ledger."""
+
+    gang: Gang
+    wide: tuple[int, ...]
+    rows: capacity.Rows
+
+
 class Gangs:
-    """Makes the gangs of one pass and collects the ledger's rows for them."""
+    """Makes gangs and collects the ledger's rows for them. New gangs only add rows, so that old ones stay.
+
+    Depends on nodes (but not on what uses them), queues and resources alone.
+    """
 
     def __init__(
         self,
         nodes: table.NodeTable,
-        queues: dict[str, model.Queue],
+        queues: Mapping[str, model.Queue],
         charges: quota.Quota,
-        jobs: Iterable[model.Job],
+        resources: tuple[str, ...],
+        allocatable: table.Ints,
     ) -> None:
         self._nodes, self._queues, self._quota = nodes, queues, charges
         self._gangs: dict[tuple[str, tuple[model.Group, ...], tuple[str, ...]], Gang] = {}
         self._rows: list[capacity.Row] = []
         self._row_ids: dict[tuple[object, ...], int] = {}
         self._capacities: dict[tuple[tuple[str, str], ...], list[int]] = {}
-        jobs = [job for job in jobs if job.queue in queues]
-        shapes = {group.shape for groups in {job.groups for job in jobs} for group in groups}
-        names = {name for shape in shapes for name, _ in shape.requests}
-        self.resources: tuple[str, ...] = tuple(sorted(names | {PODS}))
-        self.allocatable, self.used = nodes.amounts(self.resources)
-        self.of: dict[str, Gang] = {job.uid: self._gang(job) for job in jobs}
+        self._alone: dict[int, Alone] = {}
+        self.resources, self.allocatable = resources, allocatable
+        self._made = capacity.Rows((), resources, allocatable)
+
+    def __len__(self) -> int:
+        return len(self._gangs)
 
     def rows(self) -> capacity.Rows:
         """The rows of every gang, for a ledger."""
-        return capacity.Rows(self._rows, self.resources, self.allocatable)
+        if len(self._made.rows) < len(self._rows):
+            self._made = capacity.Rows(self._rows, self.resources, self.allocatable)
+        return self._made
 
-    def _gang(self, job: model.Job) -> Gang:
+    def of(self, job: model.Job) -> Gang:
+        """The gang of a job, whose queue must be there."""
         key = (job.queue, job.groups, job.avoid)
         gang = self._gangs.get(key)
         if gang is None:
             gang = self._gangs[key] = self._make(*key)
         return gang
+
+    def alone(self, gang: Gang) -> Alone:
+        """A gang of these in rows of its own."""
+        alone = self._alone.get(id(gang))
+        if alone is None:
+            wide = tuple(sorted({option.row for member in gang.members for option in member.options}))
+            place = {row: i for i, row in enumerate(wide)}
+            members: list[Member] = []
+            for member in gang.members:
+                moved = tuple(dataclasses.replace(one, row=place[one.row]) for one in member.options)
+                members.append(dataclasses.replace(member, options=moved))
+            narrow = dataclasses.replace(gang, members=tuple(members))
+            alone = self._alone[id(gang)] = Alone(narrow, wide, self.rows().only(wide))
+        return alone
 
     def _make(self, queue: str, groups: tuple[model.Group, ...], avoid: tuple[str, ...]) -> Gang:
         members: list[tuple[tuple[int, int, int], Member]] = []

@@ -87,16 +87,22 @@ def line_up(
     queues: Mapping[str, model.Queue],
     gangs_of: Mapping[str, gangs.Gang],
     config: model.Config,
+    ranks: dict[str, tuple[model.Band, Rank]],
 ) -> list[Turn]:
-    """Sort those who wait and may be tried, first to last."""
+    """Sort those who wait and may be tried, first to last.
+
+    `ranks` are those found before, by uid and with the band they are for; time alone changes none.
+    """
     orders = {name: policy(queue, config) for name, queue in queues.items()}
     turns: list[Turn] = []
     for here in waiting:
         job = here.job
         gang, order = gangs_of[job.uid], orders[job.queue]
         lane = job.queue if order is model.Order.FIFO else id(gang)
-        observed = queues[job.queue].observed
-        turns.append(Turn(rank(order, here, gang.share, config), here, gang, lane, order, observed))
+        known = ranks.get(job.uid)
+        if known is None or known[0] is not here.band:
+            known = ranks[job.uid] = here.band, rank(order, here, gang.share, config)
+        turns.append(Turn(known[1], here, gang, lane, order, queues[job.queue].observed))
     turns.sort(key=_rank)
     return turns
 

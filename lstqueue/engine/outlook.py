@@ -7,12 +7,11 @@ the latest of the three: with gangs a shorter run time elsewhere can start a job
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from lstqueue.engine import estimate, forecast, model, order, room, stakes
 from lstqueue.engine.standing import Standing
-from lstqueue.topology import table
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +38,8 @@ class Scene:
     """
 
     free: room.Room
-    nodes: table.NodeTable
-    jobs: Sequence[model.Job]
+    jobs: Collection[model.Job]
+    release: Callable[[model.Job], room.Release]
     standings: Mapping[str, Standing]
     line: Sequence[order.Turn]
     placed: Mapping[str, room.Placement]
@@ -109,9 +108,9 @@ def _ends(scene: Scene) -> list[tuple[estimate.Finish, list[room.Release]]]:
             ends.append((stake.here.finish, [stake.whole]))
     for job in scene.jobs:
         if job.assigned and (job.state is model.State.ENDING or job.uid in scene.leaving):
-            ends.append((at_once, [room.release_of(job, scene.free, scene.nodes)]))
+            ends.append((at_once, [scene.release(job)]))
         elif job.assigned and (finish := scene.standings[job.uid].finish) is not None:
-            ends.append((finish, [room.release_of(job, scene.free, scene.nodes)]))
+            ends.append((finish, [scene.release(job)]))
     for uid, taken in scene.placed.items():
         here = scene.standings[uid]
         if here.finish is not None:

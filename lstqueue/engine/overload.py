@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from lstqueue.engine import estimate, fit, gangs, model, order, quota
+from lstqueue.engine import fit, gangs, model, order, quota, standing
 from lstqueue.engine.gangs import PPM
 from lstqueue.engine.standing import Standing
 from lstqueue.topology import table
@@ -38,11 +38,12 @@ Floats = npt.NDArray[np.float64]
 class Scene:
     """What step 2 looks at, `standings` in the order of uids.
 
-    `allocatable` and `used` have a row per resource and a column per node.
+    `allocatable`, `used` and `bound` (of it what our jobs use) have a row per resource and a column per node.
+    `lasting` and `standings` are of the same jobs; `kinds` and `counted` are what earlier passes left.
     """
 
-    jobs: Sequence[model.Job]
-    standings: Mapping[str, Standing]
+    lasting: Mapping[str, standing.Lasting]
+    standings: dict[str, Standing]
     queues: Mapping[str, model.Queue]
     gangs: Mapping[str, gangs.Gang]
     possible: fit.Possibility
@@ -50,6 +51,9 @@ class Scene:
     resources: tuple[str, ...]
     allocatable: Ints
     used: Ints
+    bound: Ints
+    kinds: Kinds
+    counted: Counted
     now: int
     config: model.Config
 
@@ -71,32 +75,65 @@ class Limit:
     def offers(self, since: int, until: int) -> int:
         """What it offers between two times, in resource units × ms."""
         span = until - since
+        if not self.ends:
+            return max(self.rate * span, 0)
         stuck = sum(amount * min(max(end - since, 0), span) for end, amount in self.ends)
         return max(self.rate * span - stuck, 0)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One job that counts. `left` is its expected work in ms, `weight` how often it counts.
 
     `could` be given up at some time, `may` now; the difference is the min-run of a running job.
     """
 
-    here: Standing
+    job: model.Job
     deadline: int
-    profile: int
+    kind: Kind
     left: int
     weight: int
     could: bool
     may: bool
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """What equal gangs of a queue ask for, by group: amounts by resource, and where these may be.
+
+    `areas` are the nodes, `pools` the pools of the `queue`.
+    """
+
+    queue: str
+    amounts: tuple[tuple[int, ...], ...]
+    areas: tuple[Mask, ...]
+    pools: tuple[tuple[str, ...], ...]
+
+
+@dataclass(slots=True)
+class Counted:
+    """The entries of the pass before, by uid and with what they were made of; of one step of time."""
+
+    tick: int = -1
+    entries: dict[str, tuple[standing.Lasting, Entry | None]] = field(default_factory=dict)
+
+    def at(self, tick: int) -> dict[str, tuple[standing.Lasting, Entry | None]]:
+        """Those that still count at `tick`."""
+        if tick != self.tick:
+            self.tick, self.entries = tick, {}
+        return self.entries
+
+
 @dataclass(slots=True)
 class Load:
-    """All that is asked, and of what. `entries` by deadline; `demand[limit, profile]` of one gang."""
+    """All that is asked, and of what.
+
+    `entries` by deadline, `profiles` the number of each one's kind; `demand[limit, profile]` of one gang.
+    """
 
     tick: int
     entries: list[Entry] = field(default_factory=list)
+    profiles: list[int] = field(default_factory=list)
     limits: list[Limit] = field(default_factory=list)
     demand: Ints = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
     merged: int = 0
@@ -127,42 +164,52 @@ def measure(scene: Scene, without: frozenset[str] = frozenset()) -> Load:
         The load; empty when there is nobody who could be given up for another.
     """
     load = Load(tick_of(scene.now, scene.config))
-    profiles = _Profiles(scene)
-    load.entries = _entries(scene, profiles, load.tick, without)
+    profiles = _Profiles()
+    load.entries = _entries(scene, load.tick, without)
     if len(load.entries) < 2 or not any(entry.could for entry in load.entries):
         load.entries = []
         return load
-    counted = {entry.here.job.uid for entry in load.entries}
-    stuck = [here for here in scene.standings.values() if _is_stuck(here, counted)]
+    for entry in load.entries:
+        profiles.number(entry.kind)
+    load.entries.sort(key=_deadline)  # of equals by uid, since they come in that order
+    load.profiles = [profiles.number(entry.kind) for entry in load.entries]
+    stuck = _stuck(scene, {entry.job.uid for entry in load.entries})
     _limit_nodes(scene, load, profiles, stuck)
     _limit_quotas(scene, load, profiles, stuck)
     return load
 
 
-def _entries(scene: Scene, profiles: _Profiles, tick: int, without: frozenset[str]) -> list[Entry]:
+def _entries(scene: Scene, tick: int, without: frozenset[str]) -> list[Entry]:
+    counted = scene.counted.at(tick)
     houses = {name: _House(queue, scene.config) for name, queue in scene.queues.items()}
-    on_time, given_up = model.Band.DEADLINE, model.Band.SHED
     found: list[Entry] = []
-    for here in scene.standings.values():
-        if here.band is not on_time or here.left is None or here.finish is None:
-            continue
-        job = here.job
-        house, deadline = houses.get(job.queue), job.deadline
-        if house is None or deadline is None or job.uid in without:
-            continue
-        placed = estimate.is_placed(job)
-        if not placed and (house.closed or order.barred(job, scene.queues) is not None):
-            continue
-        left = here.finish.mid - tick if placed else here.left.mid
-        if left <= 0 or deadline <= tick or (profile := profiles.of(job)) is None:
-            continue
-        was_shed = job.published.band is given_up
-        could = house.sheds and job.state is not model.State.CLAIMING and (job.preemptible or not placed)
-        settled = not placed or was_shed or job.since + house.min_run_of(job) <= tick
-        weight = scene.config.shed_weight if was_shed and could else 1
-        found.append(Entry(here, deadline, profile, left, weight, could, could and settled))
-    found.sort(key=_deadline)  # of equals by uid, since they come in that order
+    for uid, lasting in scene.lasting.items():
+        made = counted.get(uid)
+        if made is None or made[0] is not lasting:
+            made = counted[uid] = lasting, _entry(scene, lasting, houses, tick)
+        if (entry := made[1]) is not None and uid not in without:
+            found.append(entry)
     return found
+
+
+def _entry(scene: Scene, lasting: standing.Lasting, houses: Mapping[str, _House], tick: int) -> Entry | None:
+    here, placed = lasting.here, lasting.placed
+    job, given_up = here.job, model.Band.SHED
+    house, deadline = houses.get(job.queue), job.deadline
+    if here.band is not model.Band.DEADLINE or here.left is None or here.finish is None:
+        return None
+    if house is None or deadline is None:
+        return None
+    if not placed and (house.closed or order.barred(job, scene.queues) is not None):
+        return None
+    left = here.finish.mid - tick if placed else here.left.mid
+    if left <= 0 or deadline <= tick or (kind := scene.kinds.of(job)) is None:
+        return None
+    was_shed = job.published.band is given_up
+    could = house.sheds and job.state is not model.State.CLAIMING and (job.preemptible or not placed)
+    settled = not placed or was_shed or job.since + house.min_run_of(job) <= tick
+    weight = scene.config.shed_weight if was_shed and could else 1
+    return Entry(job, deadline, kind, left, weight, could, could and settled)
 
 
 def _deadline(entry: Entry) -> int:
@@ -182,76 +229,108 @@ class _House:
         return self._min_run if job.min_run is None else job.min_run
 
 
-def _is_stuck(here: Standing, counted: set[str]) -> bool:
-    """Whether it holds room that no counted job can have before it ends by itself."""
-    return estimate.is_placed(here.job) and not here.job.preemptible and here.job.uid not in counted
+def _stuck(scene: Scene, counted: set[str]) -> list[Standing]:
+    """Those that hold room which no counted job can have before they end by themselves."""
+    found: list[Standing] = []
+    for uid, lasting in scene.lasting.items():
+        if lasting.placed and not lasting.here.job.preemptible and uid not in counted:
+            found.append(lasting.here)
+    return found
 
 
-class _Profiles:
-    """The distinct gangs among the counted jobs, as rows of numbers: one per group of a gang.
+class Kinds:
+    """Tells kinds of gangs apart, by nodes (but not what uses them), queues and resources alone."""
 
-    `sets` are the sets of nodes, `shares` the (queue, pools) on which the groups depend.
-    """
+    def __init__(
+        self, nodes: table.NodeTable, queues: Mapping[str, model.Queue], resources: Sequence[str]
+    ) -> None:
+        self._nodes, self._queues = nodes, queues
+        self._row = {name: row for row, name in enumerate(resources)}
+        self._known: dict[tuple[str, tuple[model.Group, ...]], Kind | None] = {}
+        self._places: dict[object, tuple[Mask, tuple[str, ...]] | None] = {}
+        self._areas: dict[bytes, Mask] = {}
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._row = {name: row for row, name in enumerate(scene.resources)}
-        self._known: dict[object, int | None] = {}
-        self._places: dict[object, tuple[int, int] | None] = {}
-        self.count = 0
-        self.sets: dict[bytes, int] = {}
-        self.masks: list[Mask] = []
-        self.shares: dict[tuple[str, tuple[str, ...]], int] = {}
-        self.rows: list[tuple[int, int, int]] = []  # (profile, set, share) per group
-        self.amounts: list[list[int]] = []  # per group and resource
+    def __len__(self) -> int:
+        return len(self._known)
 
-    def of(self, job: model.Job) -> int | None:
-        """Number of the gang's profile; None when no pool lists what a group asks for."""
-        gang = self._scene.gangs.get(job.uid)
-        key = (job.queue, job.groups) if gang is None else id(gang)
+    def of(self, job: model.Job) -> Kind | None:
+        """The kind of a job's gang; None when no pool lists what a group asks for."""
+        key = (job.queue, job.groups)
         if key not in self._known:
-            self._known[key] = self._make(job)
+            self._known[key] = self._make(*key)
         return self._known[key]
 
-    def _make(self, job: model.Job) -> int | None:
-        places: list[tuple[int, int]] = []
-        for group in job.groups:
-            shape = group.shape
-            names = tuple([name for name, amount in shape.requests if amount > 0])
-            asked = (job.queue, names, shape.selector, shape.affinity, shape.tolerations)
-            if asked not in self._places:
-                self._places[asked] = self._find(job.queue, group)
-            place = self._places[asked]
+    def _make(self, queue: str, groups: tuple[model.Group, ...]) -> Kind | None:
+        places: list[tuple[Mask, tuple[str, ...]]] = []
+        asked: list[tuple[int, ...]] = []
+        for group in groups:
+            place = self._place(queue, group)
             if place is None:
                 return None
             places.append(place)
-        for group, place in zip(job.groups, places, strict=True):
             amounts = [0] * len(self._row)
             for name, amount in group.shape.requests:
                 if amount > 0 and (row := self._row.get(name)) is not None:
                     amounts[row] = min(amount * group.count, MOST)
-            self.rows.append((self.count, *place))
-            self.amounts.append(amounts)
-        self.count += 1
-        return self.count - 1
+            asked.append(tuple(amounts))
+        areas, pools = tuple(mask for mask, _ in places), tuple(names for _, names in places)
+        return Kind(queue, tuple(asked), areas, pools)
 
-    def _find(self, queue: str, group: model.Group) -> tuple[int, int] | None:
-        """Where pods like those of a group may run: (set of nodes, pools of the queue) by number."""
-        options = quota.listing(self._scene.queues[queue].pools, group)
+    def _place(self, queue: str, group: model.Group) -> tuple[Mask, tuple[str, ...]] | None:
+        """Where pods like those of a group may run: nodes, and pools of the queue."""
+        shape = group.shape
+        names = tuple([name for name, amount in shape.requests if amount > 0])
+        asked = (queue, names, shape.selector, shape.affinity, shape.tolerations)
+        if asked not in self._places:
+            self._places[asked] = self._find(queue, group)
+        return self._places[asked]
+
+    def _find(self, queue: str, group: model.Group) -> tuple[Mask, tuple[str, ...]] | None:
+        options = quota.listing(self._queues[queue].pools, group)
         if not options:
             return None
         masks = [
-            self._scene.nodes.mask(
-                group.shape, selector=pool.selector, tolerations=pool.tolerations, lasting=True
-            )
+            self._nodes.mask(group.shape, selector=pool.selector, tolerations=pool.tolerations, lasting=True)
             for pool in options
         ]
         union = np.logical_or.reduce(masks)
-        which = self.sets.setdefault(union.tobytes(), len(self.masks))
-        if which == len(self.masks):
-            self.masks.append(union)
-        share = (queue, tuple(pool.name for pool in options))
-        return which, self.shares.setdefault(share, len(self.shares))
+        # Equal sets of nodes are one object, so that they can be told apart by identity.
+        return self._areas.setdefault(union.tobytes(), union), tuple(pool.name for pool in options)
+
+
+class _Profiles:
+    """The kinds among the counted jobs, numbered as they come, as rows of numbers: one per group.
+
+    `masks` are the sets of nodes, `shares` the (queue, pools) on which the groups depend.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+        self._sets: dict[int, int] = {}
+        self.masks: list[Mask] = []
+        self.shares: dict[tuple[str, tuple[str, ...]], int] = {}
+        self.rows: list[tuple[int, int, int]] = []  # (profile, set, share) per group
+        self.amounts: list[tuple[int, ...]] = []  # per group and resource
+
+    @property
+    def count(self) -> int:
+        """How many kinds there are."""
+        return len(self._numbers)
+
+    def number(self, kind: Kind) -> int:
+        """The number of a kind."""
+        known = self._numbers.get(id(kind))
+        if known is not None:
+            return known
+        number = self._numbers[id(kind)] = len(self._numbers)
+        for amounts, area, pools in zip(kind.amounts, kind.areas, kind.pools, strict=True):
+            which = self._sets.setdefault(id(area), len(self.masks))
+            if which == len(self.masks):
+                self.masks.append(area)
+            share = self.shares.setdefault((kind.queue, pools), len(self.shares))
+            self.rows.append((number, which, share))
+            self.amounts.append(amounts)
+        return number
 
 
 def _limit_nodes(scene: Scene, load: Load, profiles: _Profiles, stuck: list[Standing]) -> None:
@@ -280,13 +359,12 @@ def _areas(load: Load, profiles: _Profiles, masks: npt.NDArray[np.bool_]) -> tup
     """The sets of nodes to tell apart, one per row, and how many were merged into the last."""
     if len(masks) <= SETS:
         return masks, 0
-    jobs = np.bincount([entry.profile for entry in load.entries], minlength=profiles.count)
+    jobs = np.bincount(load.profiles, minlength=profiles.count)
     uses = [0] * len(masks)
     for profile, which, _ in profiles.rows:
         uses[which] += int(jobs[profile])
-    ranked = sorted(profiles.sets.items(), key=lambda pair: (-uses[pair[1]], pair[0]))
-    kept = [which for _, which in ranked[: SETS - 1]]
-    others = [which for _, which in ranked[SETS - 1 :]]
+    ranked = sorted(range(len(masks)), key=lambda which: (-uses[which], masks[which].tobytes()))
+    kept, others = ranked[: SETS - 1], ranked[SETS - 1 :]
     return np.vstack([masks[kept], masks[others].any(axis=0)]), len(others)
 
 
@@ -325,31 +403,28 @@ def _offered(scene: Scene) -> Ints:
     Nodes that are not ready count, since that passes and an overload is a matter of hours. Cordoned ones were
     taken out on purpose: they count with what our jobs still hold there.
     """
-    bound = _held(scene, scene.jobs, expected=False)
-    offered: Ints = np.maximum(scene.allocatable - np.maximum(scene.used - bound, 0), 0)
-    closed = np.array([node.unschedulable for node in scene.nodes.nodes], dtype=np.bool_)
+    offered: Ints = np.maximum(scene.allocatable - np.maximum(scene.used - scene.bound, 0), 0)
+    closed = scene.nodes.cordoned()
     if closed.any():
-        placed = [here.job for here in scene.standings.values() if estimate.is_placed(here.job)]
-        ours = _held(scene, placed, expected=True)
-        offered[:, closed] = np.minimum(offered, ours)[:, closed]
+        offered[:, closed] = np.minimum(offered, _owned(scene, closed))[:, closed]
     return offered
 
 
-def _held(scene: Scene, jobs: Sequence[model.Job], *, expected: bool) -> Ints:
-    """Per resource and node what jobs use by bound pods, and by those that are `expected`."""
+def _owned(scene: Scene, area: Mask) -> Ints:
+    """Per resource and node what placed jobs use in an area or will, by pods that are bound or expected."""
     place = {name: row for row, name in enumerate(scene.resources)}
-    index = scene.nodes.index
-    sums = [[0] * len(scene.nodes) for _ in place]
-    for job in jobs:
-        for part in job.assigned:
-            column = index.get(part.node)
-            pods = part.bound + part.held if expected else part.bound
-            if column is None or not pods:
+    sums: Ints = np.zeros(scene.allocatable.shape, dtype=np.int64)
+    for lasting in scene.lasting.values():
+        job = lasting.here.job
+        for part in job.assigned if lasting.placed else ():
+            column = scene.nodes.index.get(part.node)
+            if column is None or not area[column]:
                 continue
             for name, amount in job.groups[part.group].shape.requests:
                 if (row := place.get(name)) is not None:
-                    sums[row][column] += amount * pods
-    return np.minimum(np.array(sums, dtype=np.object_), table.LIMIT).astype(np.int64)
+                    more = min(amount * (part.bound + part.held), table.LIMIT)
+                    sums[row, column] = min(int(sums[row, column]) + more, table.LIMIT)
+    return sums
 
 
 Stuck = list[tuple[int | None, int]]

@@ -55,13 +55,14 @@ def _searched(kept: Kept, here: Standing) -> str:
     queue = here.job.queue
     herd, who = kept.herd(queue), rights.candidate(here, kept.queues[queue])
     may = int(herd.allowed(who).sum())
-    reasons = Counter(one.bar.value for one in herd.barred.values())
+    reasons = Counter(bar.value for bar in herd.bars())
+    bare = len(herd.here) - reasons.total()
     reasons[victims.Bar.CLAIMED.value] += int(herd.taken.sum())
-    displaced = int((herd.displaced(who) & ~herd.taken).sum())
+    displaced = int((herd.displaced(who) & herd.open & ~herd.claimed & ~herd.taken).sum())
     reasons["had it suspended itself"] = displaced
-    reasons["of its rank, and harmed by it"] = len(herd.here) - may - displaced - int(herd.taken.sum())
+    reasons["of its rank, and harmed by it"] = bare - may - displaced - int(herd.taken.sum())
     told = [f"{number} {reason}" for reason, number in sorted(reasons.items()) if number]
-    number = words.count(len(herd.here) + len(herd.barred), "running job")
+    number = words.count(len(herd.here), "running job")
     if not may:
         return (
             f'Of {number} in queue "{queue}" none may be suspended for it ({", ".join(told)}).'

@@ -10,13 +10,9 @@ Nobody is suspended here either: a claim is planned, and once it is written its 
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-
 import numpy as np
 
 from lstqueue.engine import gangs, kept, model, order, rights, room, stakes, victims
-from lstqueue.topology import capacity
 from lstqueue.topology.table import Ints, Mask
 
 LACKING = frozenset((model.Code.NO_ROOM, model.Code.QUOTA_EXCEEDED))
@@ -36,7 +32,8 @@ def step(known: kept.Kept) -> kept.Preempted:
         elif denied is rights.Denial.EARLY and here.slack is not None:
             done.wakes.append(known.now + here.slack - rights.trigger(here, known.config))
     left, search = len(may), _Search(known)
-    soon = _soon(known) if may and _leaving(known) else None
+    leaving = _leaving(known) if may else []
+    soon = _soon(known, leaving) if leaving else None
     for turn in lacking:
         if not left:
             break
@@ -70,22 +67,24 @@ def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preem
     here, config = turn.standing, known.config
     who = rights.candidate(here, known.queues[turn.gang.queue])
     done.searches += 1
-    found = search.run(who, turn.gang)
+    herd = known.herd(turn.gang.queue)
+    mask = herd.allowed(who)
+    found = search.run(who, turn.gang, herd, mask)
     if found is None:
         if who.slack > config.pressing:
             done.wakes.append(known.now + who.slack - config.pressing)
-        done.wakes += known.herd(turn.gang.queue).wakes(who)
+        done.wakes += herd.wakes(who, mask)
         return None
-    herd, chosen, placement = found
+    chosen, placement = found
     groups = room.by_group(placement, known.nodes)
-    jobs = [herd.here[i].job for i in chosen]
+    jobs = tuple(herd.here[i].job for i in chosen)
     claim = model.Claim(
         groups=tuple(groups[index] for index in range(len(here.job.groups))),
         victims=tuple(model.Victim(job.uid, job.attempt) for job in jobs),
         expires=known.now + max(job.grace for job in jobs) + config.claim_margin,
         committed=False,
     )
-    stake = stakes.of(here, claim, known.free, known.nodes, {job.uid: job for job in jobs})
+    stake = known.world.new_stake(here, claim, jobs)
     known.free.charge(stake.charged)
     herd.taken[chosen] = True
     done.claim[here.job.uid] = known.staked[here.job.uid] = stake
@@ -93,45 +92,35 @@ def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preem
     return stake
 
 
-def _leaving(known: kept.Kept) -> dict[str, model.Job]:
+def _leaving(known: kept.Kept) -> list[model.Job]:
     """Jobs whose room is on its way to be free: they end, or are suspended."""
-    found = {job.uid: job for job in known.snapshot.jobs if job.state is model.State.ENDING and job.assigned}
+    ending = (job for job in known.jobs.values() if job.state is model.State.ENDING)
+    found = {job.uid: job for job in ending if job.assigned}
     for stake in known.going():
         found |= {job.uid: job for job in stake.victims}
     for suspend in known.drained:
         found[suspend.uid] = known.standings[suspend.uid].job
-    return found
+    return list(found.values())
 
 
-def _soon(known: kept.Kept) -> room.Room:
+def _soon(known: kept.Kept, leaving: list[model.Job]) -> room.Room:
     """The room once everybody who leaves is gone, claims charged in full."""
     soon = known.free.copy()
-    for job in _leaving(known).values():
-        soon.release(room.release_of(job, soon, known.nodes))
-    for stake in known.going():
-        soon.charge(stake.rest)
+    soon.release_all([known.world.release(job) for job in leaving])
+    soon.charge_all([stake.rest for stake in known.going()])
     return soon
 
 
 def _after(known: kept.Kept, soon: room.Room | None, stake: stakes.Stake) -> room.Room:
     """`soon` with one more claim in it."""
     if soon is None:
-        return _soon(known)
-    for job in stake.victims:
-        soon.release(room.release_of(job, soon, known.nodes))
+        return _soon(known, _leaving(known))
+    soon.release_all([known.world.release(job) for job in stake.victims])
     soon.charge(stake.whole)
     return soon
 
 
-@dataclass(frozen=True, slots=True)
-class _Narrow:
-    """A gang alone, in a ledger of nothing but its own rows: trials are many and must be cheap."""
-
-    gang: gangs.Gang
-    rows: capacity.Rows
-
-
-Found = tuple[victims.Herd, list[int], room.Placement]
+Found = tuple[list[int], room.Placement]
 
 
 class _Search:
@@ -139,27 +128,25 @@ class _Search:
 
     def __init__(self, known: kept.Kept) -> None:
         self._known = known
-        self._narrow: dict[int, _Narrow] = {}
         self._failed: dict[int, Mask] = {}
 
-    def run(self, who: rights.Candidate, gang: gangs.Gang) -> Found | None:
-        """Return the herd, the indices of the victims and where the gang goes; None when nothing helps.
+    def run(self, who: rights.Candidate, gang: gangs.Gang, herd: victims.Herd, mask: Mask) -> Found | None:
+        """Return the indices of the victims in the herd and where the gang goes; None when nothing helps.
 
-        Victims are added cheapest first until the gang fits. Those who hold nothing where it then goes come
-        last, and are needed only for quota; then who is not needed is spared, the dearest first.
+        Of those it may ask for (`mask`) the cheapest are added first until the gang fits. Those who
+        hold nothing where it then goes come last, and are needed only for quota; then who is not needed is
+        spared, the dearest first.
         """
-        herd = self._known.herd(gang.queue)
-        mask = herd.allowed(who)
         failed = self._failed.get(id(gang))
         if not mask.any() or (failed is not None and not (mask & ~failed).any()):
             return None
-        losses = herd.losses(who)
         ranked = mask.nonzero()[0]
-        ranked = ranked[np.lexsort((herd.share[ranked], losses[ranked]))]  # of what costs nothing the least
-        trial = _Trial(self._known, herd, self._alone(gang))
+        trial = _Trial(self._known, herd, gang)
         if not trial.fits(ranked):
             self._failed[id(gang)] = mask
             return None
+        losses = herd.losses(who)
+        ranked = ranked[np.lexsort((herd.share[ranked], losses[ranked]))]  # of what costs nothing the least
         chosen = trial.shortest(ranked)
         touched = trial.touched(chosen)
         chosen = trial.shortest(np.concatenate([chosen[touched], chosen[~touched]]))
@@ -170,33 +157,21 @@ class _Search:
             if fewer and trial.fits(np.array(fewer)):
                 kept_ones = fewer
         kept_ones.sort()
-        return herd, kept_ones, trial.placement(np.array(kept_ones))
-
-    def _alone(self, gang: gangs.Gang) -> _Narrow:
-        known = self._known.free.ledger.rows
-        narrow = self._narrow.get(id(gang))
-        if narrow is None:
-            wide = sorted({option.row for member in gang.members for option in member.options})
-            rows = capacity.Rows([known.rows[row] for row in wide], known.resources, known.allocatable)
-            place = {row: i for i, row in enumerate(wide)}
-            members: list[gangs.Member] = []
-            for member in gang.members:
-                moved = [dataclasses.replace(one, row=place[one.row]) for one in member.options]
-                members.append(dataclasses.replace(member, options=tuple(moved)))
-            alone = dataclasses.replace(gang, members=tuple(members))
-            narrow = self._narrow[id(gang)] = _Narrow(alone, rows)
-        return narrow
+        return kept_ones, trial.placement(np.array(kept_ones))
 
 
 class _Trial:
     """What would fit if some of a herd had left."""
 
-    def __init__(self, known: kept.Kept, herd: victims.Herd, narrow: _Narrow) -> None:
-        self._free, self._herd, self._narrow = known.free, herd, narrow
+    def __init__(self, known: kept.Kept, herd: victims.Herd, gang: gangs.Gang) -> None:
+        self._herd = herd
+        alone = known.world.alone(gang)
+        self._gang = alone.gang
+        self._free = room.Room(known.free.ledger.only(alone.rows, alone.wide), known.free.quota)
 
     def fits(self, gone: Ints) -> bool:
         """Whether the whole gang would."""
-        return self._without(gone).could_place(self._narrow.gang)
+        return self._without(gone).could_place(self._gang)
 
     def placement(self, gone: Ints) -> room.Placement:
         """Where it would go; ask `fits` first.
@@ -204,7 +179,7 @@ class _Trial:
         Raises:
             ValueError: It does not fit.
         """
-        taken = self._without(gone).place(self._narrow.gang)
+        taken = self._without(gone).place(self._gang)
         if taken is None:
             raise ValueError("gone: the gang does not fit without these; ask fits first")
         return taken
@@ -236,10 +211,8 @@ class _Trial:
         leaves = np.zeros(len(herd.here), dtype=np.bool_)
         leaves[gone] = True
         parts = leaves[herd.owner]
-        free = self._free.ledger.free.copy()
-        for row, amounts in enumerate(herd.amounts[:, parts]):
-            np.add.at(free[row], herd.columns[parts], amounts)
-        quotas = self._free.quota.copy()
+        free = self._free.copy()
+        free.ledger.give_all(herd.columns[parts], herd.amounts[:, parts])
         for index in gone.tolist():
-            quotas.give(herd.releases[index].charges)
-        return room.Room(capacity.Ledger(self._narrow.rows, free), quotas)
+            free.quota.give(herd.releases[index].charges)
+        return free

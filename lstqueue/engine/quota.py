@@ -57,7 +57,7 @@ class Quota:
 
     def fits(self, charges: Charges) -> bool:
         """Whether all charges can be taken. Each slot must appear once."""
-        return all(self.free[slot] >= amount for slot, amount in charges)
+        return all([self.free[slot] >= amount for slot, amount in charges])
 
     def take(self, charges: Charges) -> None:
         """Charge; the caller has asked `fits`, or records what is a fact already."""

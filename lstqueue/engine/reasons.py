@@ -11,7 +11,12 @@ def message(kept: Kept, job: model.Job, code: model.Code | None) -> str:
     """The sentence for a code; empty for a job that does not wait."""
     if code is None:
         return ""
-    return _SENTENCES[code](kept, job)
+    if code not in _OF_GANGS:
+        return _SENTENCES[code](kept, job)
+    key = (id(kept.gangs[job.uid]), code, kept.standings[job.uid].hopeless)
+    if key not in kept.sentences:
+        kept.sentences[key] = _SENTENCES[code](kept, job)
+    return kept.sentences[key]
 
 
 def short_member(free: room.Room, gang: gangs.Gang) -> gangs.Member:
@@ -226,3 +231,13 @@ _SENTENCES = {
     model.Code.OBSERVING: _observing,
     model.Code.CLAIMING: _claiming,
 }
+_OF_GANGS = frozenset(
+    (
+        model.Code.RESOURCE_NOT_IN_QUEUE,
+        model.Code.QUOTA_TOO_SMALL,
+        model.Code.NO_MATCHING_NODES,
+        model.Code.QUOTA_EXCEEDED,
+        model.Code.NO_ROOM,
+    )
+)
+"""Codes whose sentences are the same for all equal gangs that can still make their deadlines, or cannot."""

@@ -5,7 +5,7 @@ The pass, the forecast and the question "could this ever fit" use the same `Room
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,6 +109,24 @@ class Room:
         if len(part.nodes):
             self.ledger.give(part.nodes, -part.amounts)
 
+    def release_all(self, parts: Sequence[Release]) -> None:
+        """`release` for many at once."""
+        self._move(parts, 1)
+
+    def charge_all(self, parts: Sequence[Release]) -> None:
+        """`charge` for many at once."""
+        self._move(parts, -1)
+
+    def _move(self, parts: Sequence[Release], sign: int) -> None:
+        if not parts:
+            return
+        for part in parts:
+            for slot, amount in part.charges:
+                self.quota.free[slot] += sign * amount
+        nodes = np.concatenate([part.nodes for part in parts])
+        amounts = np.concatenate([part.amounts for part in parts], axis=1)
+        self.ledger.give_all(nodes, sign * amounts)
+
     def quota_fits(self, gang: gangs.Gang) -> bool:
         """Whether quota alone would let the gang in now."""
         self._left = TRIES
@@ -149,24 +167,18 @@ class Room:
         return False
 
 
-def charge_holds(
-    free: Ints, resources: Iterable[str], nodes: table.NodeTable, jobs: Iterable[model.Job]
-) -> None:
-    """Take from `free` what members that are expected but not bound yet will use; bound ones are in it."""
+def release_of(
+    job: model.Job, resources: Sequence[str], nodes: table.NodeTable, charges: quota.Charges
+) -> Release:
+    """What ends with an admitted, running or ending job; nodes that are gone give nothing back.
+
+    Args:
+        job: The job.
+        resources: The rows of amounts.
+        nodes: Their columns.
+        charges: What it costs its queue, `Quota.held`.
+    """
     rows = {name: row for row, name in enumerate(resources)}
-    for job in jobs:
-        for part in job.assigned:
-            column = nodes.index.get(part.node)
-            if column is None or part.held <= 0:
-                continue
-            for name, amount in job.groups[part.group].shape.requests:
-                if (row := rows.get(name)) is not None:
-                    free[row, column] -= min(amount * part.held, table.LIMIT)
-
-
-def release_of(job: model.Job, room: Room, nodes: table.NodeTable) -> Release:
-    """What ends with an admitted, running or ending job; nodes that are gone give nothing back."""
-    rows = {name: row for row, name in enumerate(room.ledger.rows.resources)}
     sums: dict[int, list[int]] = {}
     for part in job.assigned:
         column = nodes.index.get(part.node)
@@ -178,7 +190,7 @@ def release_of(job: model.Job, room: Room, nodes: table.NodeTable) -> Release:
                 amounts[row] += min(amount * (part.bound + part.held), table.LIMIT)
     columns = np.array(list(sums), dtype=np.int64)
     freed = np.array(list(sums.values()), dtype=np.int64).reshape(len(sums), len(rows)).T
-    return Release(job.queue, columns, freed, room.quota.held(job))
+    return Release(job.queue, columns, freed, charges)
 
 
 def release_after(queue: str, taken: Placement, room: Room) -> list[Release]:

@@ -12,6 +12,7 @@ where room is left.
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -71,7 +72,7 @@ def step(scene: overload.Scene) -> Shedding:
         return Shedding({}, tested.quiet_until(), load.merged)
     given = _Walk(load, tested.exceeded, scene.config).run()
     for uid in given:
-        scene.standings[uid].band = model.Band.SHED
+        scene.standings[uid] = dataclasses.replace(scene.standings[uid], band=model.Band.SHED)
     # Sums, shares and protected jobs all move with time while there is too much: look at every step.
     return Shedding(given, load.tick + scene.config.shed_step, load.merged)
 
@@ -101,7 +102,7 @@ def _never(scene: overload.Scene, load: Load) -> frozenset[str]:
     """Counted jobs that wait and could not fit even if nothing else ran: they take nothing from anybody."""
     found: set[str] = set()
     for entry in load.entries:
-        job = entry.here.job
+        job = entry.job
         gang = scene.gangs.get(job.uid)
         if gang is not None and scene.possible.code(gang) in fit.NEVER_FITS:
             found.add(job.uid)
@@ -152,7 +153,7 @@ def _test(load: Load, config: model.Config) -> _Tested | None:
     left = np.array([entry.left * entry.weight for entry in entries], dtype=np.float64)
     weight = np.array([entry.weight for entry in entries], dtype=np.float64)
     could = np.array([entry.could for entry in entries], dtype=np.bool_)
-    demand = load.demand[:, [entry.profile for entry in entries]]
+    demand = load.demand[:, load.profiles]
     asks = demand > 0
     work = (demand * np.minimum(left, spans * weight)).cumsum(axis=1) * MARGIN
     counts = (asks.cumsum(axis=1) >= 2) & (asks & could).cumsum(axis=1, dtype=np.int64).astype(np.bool_)
@@ -180,7 +181,7 @@ class _Walk:
     """The walk up the deadlines, in integers. Giving up only lowers sums, so no step back is needed."""
 
     def __init__(self, load: Load, exceeded: list[int], config: model.Config) -> None:
-        self._tick, self._entries = load.tick, load.entries
+        self._tick, self._entries, self._profiles = load.tick, load.entries, load.profiles
         self._sums = [_Sum(load.limits[row], load.demand[row].tolist()) for row in exceeded]
         spans = np.array([entry.deadline - load.tick for entry in load.entries], dtype=np.int64)
         self._shares: list[int] = overload.share_ppm(spans, config).tolist()
@@ -198,7 +199,7 @@ class _Walk:
                 self._add(index, touched)
             for number in sorted(touched):  # with nothing added, a later deadline only allows more
                 self._settle(self._sums[number], last - 1)
-        return {self._entries[index].here.job.uid: given for index, given in self._given.items()}
+        return {self._entries[index].job.uid: given for index, given in self._given.items()}
 
     def _deadlines(self) -> Iterator[tuple[int, int]]:
         """Ranges of entries with one deadline."""
@@ -210,10 +211,10 @@ class _Walk:
 
     def _add(self, index: int, touched: set[int]) -> None:
         entry, time, rank = self._entries[index], self._times[index], self._ranks[index]
-        job = entry.here.job
+        job, profile = entry.job, self._profiles[index]
         work, value, placed = entry.left * entry.weight * _FINE, job.value, estimate.is_placed(job)
         for number, total in enumerate(self._sums):
-            amount = total.demand[entry.profile]
+            amount = total.demand[profile]
             if not amount:
                 continue
             touched.add(number)
@@ -231,7 +232,7 @@ class _Walk:
             if index in self._given:
                 continue  # for another limit, and taken off this sum then
             entry = self._entries[index]
-            own = total.demand[entry.profile] * self._times[index]
+            own = total.demand[self._profiles[index]] * self._times[index]
             allowed = share * offered // PPM
             self._given[index] = Given(
                 total.limit, deadline, total.jobs, total.asked, allowed, offered, own, entry.weight > 1
@@ -239,7 +240,7 @@ class _Walk:
             self._drop(index)
 
     def _drop(self, index: int) -> None:
-        profile, time = self._entries[index].profile, self._times[index]
+        profile, time = self._profiles[index], self._times[index]
         for total in self._sums:
             if amount := total.demand[profile]:
                 total.asked -= amount * time
@@ -247,5 +248,5 @@ class _Walk:
 
 
 def _age(entry: Entry) -> tuple[int, str]:
-    job = entry.here.job
+    job = entry.job
     return job.submit, job.uid

@@ -8,14 +8,13 @@ once, so nobody else can take it. Nothing is decided here.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lstqueue.engine import estimate, model, quota, room
 from lstqueue.engine.standing import Standing
-from lstqueue.topology import table
 from lstqueue.topology.table import Ints
 
 
@@ -59,47 +58,52 @@ class Stake:
 def of(
     here: Standing,
     claim: model.Claim,
-    free: room.Room,
-    nodes: table.NodeTable,
-    jobs: Mapping[str, model.Job],
+    victims: Sequence[model.Job],
+    release: Callable[[model.Job], room.Release],
+    place: room.Release,
 ) -> Stake:
-    """Read a claim; parts of it on nodes or for groups that are not there are left out."""
-    victims: list[model.Job] = []
-    for victim in claim.victims:
-        job = jobs.get(victim.uid)
-        if job is not None and job.attempt == victim.attempt:
-            victims.append(job)
-    parts: list[model.Assigned] = []
-    for index, group in enumerate(claim.groups[: len(here.job.groups)]):
-        parts += [model.Assigned(index, group.pool, node, 0, count) for node, count in group.nodes]
-    owned = dataclasses.replace(here.job, assigned=tuple(parts))
-    whole = _merged(room.release_of(owned, free, nodes))
-    held: Ints = np.zeros(free.ledger.free.shape, dtype=np.int64)
+    """Read a claim.
+
+    Args:
+        here: The owner.
+        claim: What it claims.
+        victims: `known_victims` of it.
+        release: What ends with a job.
+        place: What its whole place would be released as, `placed_at`.
+    """
+    whole = _merged(place)
+    held = {column: i for i, column in enumerate(whole.nodes.tolist())}
+    there: Ints = np.zeros(whole.amounts.shape, dtype=np.int64)
     paid: dict[int, int] = {}
     for job in victims:
-        there = room.release_of(job, free, nodes)
-        held[:, there.nodes] += there.amounts
-        for slot, amount in there.charges:
+        part = release(job)
+        for i, column in enumerate(part.nodes.tolist()):
+            if column in held:
+                there[:, held[column]] += part.amounts[:, i]
+        for slot, amount in part.charges:
             paid[slot] = paid.get(slot, 0) + amount
-    beyond: Ints = np.maximum(whole.amounts - held[:, whole.nodes], 0)
+    beyond: Ints = np.maximum(whole.amounts - there, 0)
     charges = tuple((slot, max(amount - paid.get(slot, 0), 0)) for slot, amount in whole.charges)
     charged = room.Release(whole.queue, whole.nodes, beyond, charges)
     return Stake(here, claim, whole, charged, tuple(victims))
 
 
-def survey(
-    standings: Iterable[Standing],
-    free: room.Room,
-    nodes: table.NodeTable,
-    jobs: Mapping[str, model.Job],
-) -> dict[str, Stake]:
-    """Read and charge the claims of everybody who has one, by the uid of the owner."""
-    found: dict[str, Stake] = {}
-    for here in standings:
-        if here.job.state is model.State.CLAIMING and here.job.claim is not None:
-            stake = found[here.job.uid] = of(here, here.job.claim, free, nodes, jobs)
-            free.charge(stake.charged)
-    return found
+def known_victims(claim: model.Claim, jobs: Mapping[str, model.Job]) -> tuple[model.Job, ...]:
+    """Those of a claim's victims that are there, in the attempt it names."""
+    found: list[model.Job] = []
+    for victim in claim.victims:
+        job = jobs.get(victim.uid)
+        if job is not None and job.attempt == victim.attempt:
+            found.append(job)
+    return tuple(found)
+
+
+def placed_at(job: model.Job, claim: model.Claim) -> model.Job:
+    """The owner as if it held its place; parts of the claim for groups that are not there are left out."""
+    parts: list[model.Assigned] = []
+    for index, group in enumerate(claim.groups[: len(job.groups)]):
+        parts += [model.Assigned(index, group.pool, node, 0, count) for node, count in group.nodes]
+    return dataclasses.replace(job, assigned=tuple(parts))
 
 
 def lacking(stake: Stake, free: room.Room) -> tuple[list[int], bool]:

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from lstqueue.engine import estimate, model, slack
 
+NEVER = 1 << 62
+"""Later than any time."""
+
 
 @dataclass(slots=True)
 class Standing:
@@ -18,7 +21,7 @@ class Standing:
 
     `left` is the run time that a start has before it, what is saved taken off. `slack` is D - (finish, if it
     started now or as it runs) with the expected run time, `slack_lo` with the optimistic one; None without a
-    deadline or without an estimate. All in ms.
+    deadline or without an estimate. All in ms. Shared between passes: never written to.
     """
 
     job: model.Job
@@ -34,6 +37,47 @@ class Standing:
         return self.slack_lo is not None and self.slack_lo < 0
 
 
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """A standing that time does not change between `at` and `until` (both in ms since the epoch).
+
+    All that happens in between is that a job which waits finishes later and has less slack, by the time that
+    passes. `wake` is the first time at which that makes a difference; NEVER: it makes none.
+    """
+
+    here: Standing
+    at: int
+    until: int
+    wake: int
+    placed: bool
+
+    def holds(self, now: int) -> bool:
+        """Whether `now` lies between."""
+        return self.at <= now < self.until
+
+    def seen(self, now: int) -> Standing:
+        """The standing as `refresh` would find it at `now`."""
+        here, by = self.here, now - self.at
+        if self.placed or not by:
+            return here
+        finish = here.finish
+        if finish is not None:
+            finish = estimate.Finish(finish.lo + by, finish.mid + by, finish.hi + by)
+        if here.slack is None or here.slack_lo is None:
+            return Standing(here.job, here.left, finish, None, None, here.band)
+        return Standing(here.job, here.left, finish, here.slack - by, here.slack_lo - by, here.band)
+
+
+def lasting(job: model.Job, now: int, config: model.Config) -> Lasting:
+    """Refresh one job, and say for how long that stands."""
+    here = refresh(job, now, config)
+    wake = min(wakes(here, now, config), default=NEVER)
+    placed, until = estimate.is_placed(job), wake
+    if not placed and here.slack_lo is not None and here.band is model.Band.DEADLINE and not job.keeps_band:
+        until = min(until, now + here.slack_lo - _needed(job, config) + 1)
+    return Lasting(here, now, until, wake, placed)
+
+
 def refresh(job: model.Job, now: int, config: model.Config) -> Standing:
     """Refresh the estimate, the slack and the band of one job.
 
@@ -45,10 +89,14 @@ def refresh(job: model.Job, now: int, config: model.Config) -> Standing:
     if job.deadline is None or finish is None:
         return Standing(job, left, finish, None, None, model.Band.REST)
     slack_lo = job.deadline - finish.lo
-    needed = config.late_hysteresis + 1 if job.published.band is model.Band.REST else 0
-    timely = job.keeps_band or slack_lo >= needed
+    timely = job.keeps_band or slack_lo >= _needed(job, config)
     band = model.Band.DEADLINE if timely else model.Band.REST
     return Standing(job, left, finish, job.deadline - finish.mid, slack_lo, band)
+
+
+def _needed(job: model.Job, config: model.Config) -> int:
+    """The optimistic slack with which a job is in time; one that was late needs more to come back."""
+    return config.late_hysteresis + 1 if job.published.band is model.Band.REST else 0
 
 
 def wakes(standing: Standing, now: int, config: model.Config) -> list[int]:

@@ -337,7 +337,9 @@ class Cache:
 
     def on_nodes(self, nodes: Iterable[str]) -> list[Record]:
         """Return the gangs that are admitted on any of these nodes, or have pods there, by UID."""
-        uids = {uid for node in nodes for uid in (*self._admitted_on.get(node, ()), *self._gangs_on.get(node, ()))}
+        uids: set[str] = set()
+        for node in nodes:
+            uids.update(self._admitted_on.get(node, ()), self._gangs_on.get(node, ()))
         return [self.records[uid] for uid in sorted(uids) if uid in self.records]
 
     def stale(self, node: str) -> bool:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lstqueue.engine import decide, model
+from lstqueue.engine import decide, memory, model
 from lstqueue.kube import port
 from lstqueue.operator import (
     actions,
@@ -81,6 +81,7 @@ class Loop:
         self._told = told
         self._commits = commits.Commits(api, cache, out, now=now, wrote=self._wrote)
         self._actions = actions.Actions(api, cache, out, self._commits, now=now)
+        self._memory = memory.Memory()
         self._forecast_at = 0
         self._changed = True
         self._alarms: list[tuple[int, str]] = []
@@ -142,7 +143,7 @@ class Loop:
         self.snapshot = snapshots.build(
             self.cache, self._settings, now=now, forecast_at=self._forecast_at, changed=self._changed
         )
-        plan = decide.decide(self.snapshot, now, self._settings.engine)
+        plan = decide.decide(self.snapshot, now, self._settings.engine, self._memory)
         if plan.forecast:
             self._forecast_at, self._changed = now, False
         self._carry_out(plan)

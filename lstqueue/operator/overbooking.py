@@ -1,7 +1,7 @@
 """Finds room that was given twice, before anything runs in it: who came later gives it back.
 
-A decision is made on what this process knows, and every commit is conditional on its own DeadlineJob alone. So
-an admission that a former leader sent, and that arrives late, can be valid although its room has gone to
+A decision is made on what this process knows, and every commit is conditional on its own DeadlineJob alone.
+So an admission that a former leader sent, and that arrives late, can be valid although its room has gone to
 another gang meanwhile. This is no second fit: what somebody else's pods take on the way is for the time to
 start to judge, and a gang of which a pod was let go anywhere goes on.
 """
@@ -57,7 +57,7 @@ def _first(
     nodes: Collection[str],
     job_of: Callable[[caches.Record], model.Job],
 ) -> Iterator[Part]:
-    """Yield what another gang, or this one itself, has on these nodes; of what is bound already, none more."""
+    """Yield what another gang, or this one itself, has on these nodes beside what is bound, 0 for none."""
     mine, held = record.ledger.status.admission, other.assumed or other.ledger.status.admission
     if mine is None or (held is None and not other.pods):
         return

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import gc
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -25,6 +26,11 @@ from lstqueue.operator import app, probes
 
 Access = Callable[[], Awaitable[login.Credentials]]
 """Tells how to reach the API server; asked again whenever kopf's own credentials were refused."""
+
+
+_YOUNG = 20_000
+"""Containers after which the garbage collector looks for cycles. A watch event makes hundreds and no cycle:
+at Python's own 700 a fifteenth of the CPU goes into looking."""
 
 
 class _Backoffs:
@@ -119,6 +125,7 @@ class Shell:
             return
         # A line for each event that was taken in, whatever it says, would be most of the log.
         logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+        gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])
         try:
             await kopf.operator(
                 registry=self._registry(),

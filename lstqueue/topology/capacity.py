@@ -52,12 +52,28 @@ class Rows:
         asked = self.amounts > 0
         self.unasked = None if asked.all() else np.where(asked, 0, 4.0 * table.LIMIT)[:, :, None]
         self.limit = self._limit(lasting=False)
-        self._totals: dict[int, list[int]] = {}
-        self.scarce = [self._scarce(row) for row in self.rows]
+        totals: dict[int, list[int]] = {}
+        self.scarce = [self._scarce(row, totals) for row in self.rows]
         self.shift = [_MIB if _in_bytes(self.resources[i]) else 0 for i in self.scarce]
         self.bits = max(nodes, 1).bit_length()
         index: Ints = np.arange(nodes, dtype=np.int64)
         self.base = [index + (row.spare.astype(np.int64) << 61) for row in self.rows]
+
+    def only(self, wanted: Sequence[int]) -> Rows:
+        """Some of these questions alone, in the order given."""
+        other = object.__new__(Rows)
+        other.rows = tuple(self.rows[row] for row in wanted)
+        other.resources, other.allocatable, other.bits = self.resources, self.allocatable, self.bits
+        some = list(wanted)
+        other.amounts, other.divisor, other.limit = (
+            self.amounts[:, some],
+            self.divisor[:, some],
+            self.limit[some],
+        )
+        other.unasked = None if self.unasked is None else self.unasked[:, some]
+        other.scarce, other.shift = [self.scarce[row] for row in some], [self.shift[row] for row in some]
+        other.base = [self.base[row] for row in some]
+        return other
 
     def lasting_limit(self) -> npt.NDArray[np.int64]:
         """`limit` for nodes as they would be in better times."""
@@ -69,12 +85,12 @@ class Rows:
             return np.zeros((0, self.allocatable.shape[1]), dtype=np.int64)
         return np.array(masks, dtype=np.int64) * MANY
 
-    def _scarce(self, row: Row) -> int:
+    def _scarce(self, row: Row, known: dict[int, list[int]]) -> int:
         # Accelerators are what fragments; among equals the one of which these pods take the larger share.
-        totals = self._totals.get(id(row.lasting))
+        totals = known.get(id(row.lasting))
         if totals is None:
             sums = self.allocatable[:, row.lasting].sum(axis=1)
-            totals = self._totals[id(row.lasting)] = [int(total) for total in sums]
+            totals = known[id(row.lasting)] = [int(total) for total in sums]
         best, best_key = 0, (False, False, -1.0)
         requests = dict(row.requests)
         for i, name in enumerate(self.resources):
@@ -91,7 +107,7 @@ class Rows:
 class Ledger:
     """Free amounts per node (`free[resource, node]`, negative where something vanished) and pods that fit.
 
-    `counts[row, node]` pods of a row fit on a node, `total[row]` on all. Changed only by `take` and `give`.
+    `counts[row, node]` pods of a row fit on a node, `total[row]` on all. Changed only by its methods.
     """
 
     __slots__ = ("counts", "free", "limit", "rows", "total")
@@ -102,18 +118,38 @@ class Ledger:
         self.limit = rows.limit if limit is None else limit
         self.counts: Ints = np.zeros(self.limit.shape, dtype=np.int64)
         self.total: Ints = np.zeros(len(self.limit), dtype=np.int64)
-        for row in range(len(self.limit)):
-            asked = np.flatnonzero(rows.amounts[:, row])
-            fits = self.limit[row]
-            for resource in asked:
-                fits = np.minimum(fits, self.free[resource] // rows.amounts[resource, row])
-            self.counts[row] = np.maximum(fits, 0)
-        self.total[:] = self.counts.sum(axis=1)
+        self._count(0)
 
     @classmethod
     def empty(cls, rows: Rows) -> Ledger:
         """The ledger of the same nodes with nothing on them, all of them in their better times."""
         return cls(rows, rows.allocatable.copy(), limit=rows.lasting_limit())
+
+    def widened(self, rows: Rows, *, lasting: bool = False) -> Ledger:
+        """The same state under more questions, those known so far first; `lasting` as for `empty`."""
+        other = object.__new__(Ledger)
+        other.rows, other.free = rows, self.free
+        other.limit = rows.lasting_limit() if lasting else rows.limit
+        more = len(rows.rows) - len(self.limit)
+        other.counts = np.concatenate([self.counts, np.zeros((more, self.free.shape[1]), dtype=np.int64)])
+        other.total = np.concatenate([self.total, np.zeros(more, dtype=np.int64)])
+        other._count(len(self.limit))
+        return other
+
+    def only(self, rows: Rows, wanted: Sequence[int]) -> Ledger:
+        """An independent ledger in the same state for some questions alone: `rows` is `Rows.only(wanted)`."""
+        other = object.__new__(Ledger)
+        some = list(wanted)
+        other.rows, other.limit, other.free = rows, rows.limit, self.free.copy()
+        other.counts, other.total = self.counts[some], self.total[some]
+        return other
+
+    def settle(self, free: Ints) -> None:
+        """Make `free` what is free everywhere; nodes where it is so already cost nothing."""
+        nodes = (self.free != free).any(axis=0).nonzero()[0]
+        if len(nodes):
+            self.free[:, nodes] = free[:, nodes]
+            self._recount(nodes)
 
     def copy(self) -> Ledger:
         """An independent ledger in the same state."""
@@ -137,14 +173,35 @@ class Ledger:
         self.free[:, nodes] += amounts
         self._recount(nodes)
 
+    def give_all(self, nodes: Ints, amounts: Ints) -> None:
+        """Free amounts as `give` does, where nodes may appear more than once."""
+        for row, more in zip(self.free, amounts, strict=True):
+            np.add.at(row, nodes, more)
+        self._recount(np.unique(nodes))
+
+    def _count(self, first: int) -> None:
+        """Count the rows from `first` on anew on every node."""
+        rows = self.rows
+        for row in range(first, len(self.limit)):
+            fits = self.limit[row]
+            for resource in np.flatnonzero(rows.amounts[:, row]):
+                fits = np.minimum(fits, self.free[resource] // rows.amounts[resource, row])
+            self.counts[row] = np.maximum(fits, 0)
+        self.total[first:] = self.counts[first:].sum(axis=1)
+
     def _recount(self, nodes: Ints) -> None:
-        fits = self.free[:, None, nodes] / self.rows.divisor
-        if self.rows.unasked is not None:
-            fits += self.rows.unasked
-        least = np.minimum(fits.min(axis=0), self.limit[:, nodes])
-        new = np.maximum(least, 0).astype(np.int64)  # truncation is the floor of what is not negative
-        self.total += (new - self.counts[:, nodes]).sum(axis=1)
-        self.counts[:, nodes] = new
+        # Called thousands of times in a forecast, mostly for one node: a slice makes no copies.
+        rows = self.rows
+        at = slice(nodes[0], nodes[0] + 1) if len(nodes) == 1 else nodes
+        fits = self.free[:, None, at] / rows.divisor
+        if rows.unasked is not None:
+            fits += rows.unasked
+        least = np.minimum.reduce(fits, axis=0)
+        np.minimum(least, self.limit[:, at], out=least)
+        np.maximum(least, 0, out=least)
+        new = least.astype(np.int64)  # truncation is the floor of what is not negative
+        self.total += np.add.reduce(new - self.counts[:, at], axis=1)
+        self.counts[:, at] = new
 
 
 def _in_bytes(resource: str) -> bool:

@@ -1,6 +1,6 @@
 """All nodes as columns, in the natural order of their names.
 
-What does not change within a pass: names, labels, taints, allocatable amounts. The room that is left is
+What pods do not change: names, labels, taints, allocatable amounts. The room that is left is
 `capacity.Ledger`. Masks are kept per question, because many shapes ask the same few.
 """
 
@@ -79,6 +79,20 @@ class NodeTable:
                 if (row := rows.get(name)) is not None:
                     used[row, column] = min(amount, LIMIT)
         return allocatable, used
+
+    def write_used(self, used: Ints, resources: Sequence[str], nodes: Iterable[model.Node]) -> None:
+        """Write what pods use of some nodes into `used`, as `amounts` returned it."""
+        rows = {name: row for row, name in enumerate(resources)}
+        for node in nodes:
+            column = self.index[node.name]
+            used[:, column] = 0
+            for name, amount in node.used:
+                if (row := rows.get(name)) is not None:
+                    used[row, column] = min(amount, LIMIT)
+
+    def cordoned(self) -> Mask:
+        """Nodes that take no new pods until somebody says so."""
+        return self._kept("cordoned", lambda: self._bools(node.unschedulable for node in self.nodes))
 
     def offers_other(self, asked: frozenset[str]) -> Mask:
         """Nodes that offer an extended resource which is not `asked` for."""

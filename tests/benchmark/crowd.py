@@ -7,7 +7,7 @@ import contextlib
 import pathlib
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from lstqueue.kube import port
@@ -83,12 +83,18 @@ def labelled(number: int, *, replicas: int = 1, seconds: int = 1, gpus: int = 8)
     }
 
 
-async def submit(api: port.KubeApi, count: int) -> None:
+async def submit(
+    api: port.KubeApi,
+    count: int,
+    *,
+    resource: port.Resource = port.DEADLINE_JOBS,
+    make: Callable[[int], dict[str, Any]] = gang,
+) -> None:
     numbers = iter(range(count))
 
     async def one_after_the_other() -> None:
         for number in numbers:
-            await api.create(port.DEADLINE_JOBS, "default", gang(number))
+            await api.create(resource, "default", make(number))
 
     await asyncio.gather(*(one_after_the_other() for _ in range(16)))
 

@@ -76,6 +76,21 @@ async def running(url: str) -> AsyncIterator[app.Operator]:
         await task
 
 
+@contextlib.asynccontextmanager
+async def running_bare(url: str) -> AsyncIterator[app.Operator]:
+    """Run it without the shell: what kopf costs is the difference."""
+    api = await client.connect(url=url)
+    operator = app.Operator(api, now=command.now_ms, settings=all_settings.Settings(writes_per_second=0))
+    task = asyncio.create_task(operator.run())
+    await operator.synced.wait()
+    try:
+        yield operator
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await api.close()
+
+
 async def submit(url: str, kind: str, *, pods: int, first: int, count: int) -> None:
     script = str(crowd.HERE / "submit_process.py")
     figures = (str(figure) for figure in (pods, first, count, IN_FLIGHT))
@@ -88,14 +103,15 @@ async def submit(url: str, kind: str, *, pods: int, first: int, count: int) -> N
             await process.wait()
 
 
-async def cost(kind: str, pods: int) -> float:
+async def cost(kind: str, pods: int, *, bare: bool) -> float:
     """Return ms of CPU per job without decision passes, and print what else there is to say."""
     async with crowd.cluster(crowd.NODES) as url:
         api = await client.connect(url=url)
         await api.create(port.GPU_QUEUES, None, crowd.queue())
         await api.close()
         with passes() as deciding:
-            async with running(url) as operator, asyncio.timeout(WITHIN_S):
+            under = running_bare(url) if bare else running(url)
+            async with under as operator, asyncio.timeout(WITHIN_S):
                 await submit(url, kind, pods=pods, first=0, count=WARM_UP)
                 cpu, decided = time.process_time(), deciding.seconds
                 requests, made = operator.api.requests.copy(), operator.loop.passes
@@ -120,8 +136,8 @@ def line(points: dict[int, float]) -> tuple[float, float]:
 
 
 @pytest.mark.benchmark
-@pytest.mark.parametrize("kind", ["inline", "labelled"])
-async def test_cpu_per_admitted_job(kind: str) -> None:
+@pytest.mark.parametrize(("kind", "bare"), [("inline", False), ("labelled", False), ("inline", True)])
+async def test_cpu_per_admitted_job(kind: str, bare: bool) -> None:
     print()
-    intercept, slope = line({pods: await cost(kind, pods) for pods in PODS})
-    print(f"{kind}: {intercept:.2f} ms + {slope:.2f} ms per pod")
+    intercept, slope = line({pods: await cost(kind, pods, bare=bare) for pods in PODS})
+    print(f"{kind}{', without kopf' if bare else ''}: {intercept:.2f} ms + {slope:.2f} ms per pod")

@@ -1,8 +1,8 @@
 """The program `lstqueue`, run by path: it kills itself with SIGKILL after one of its writes.
 
 It does so as soon as the server has answered, and before the operator hears of it. So nothing is flushed,
-given back or said good-bye to, and the crash is at the same point each time. The first argument is that point
-in JSON, empty for none; the others are those of the program.
+given back or said good-bye to, and the crash is at the same point each time. The first argument is a list of
+such points in JSON, of which it dies of the first that it comes to; the others are those of the program.
 """
 
 from __future__ import annotations
@@ -31,14 +31,17 @@ class Point:
         return what == self.what and name.startswith(self.name) and self.says in text
 
 
-def die_after(point: Point) -> None:
-    """Have every client of this process die of the write."""
-    _wrap(point, "create", "create", "")
-    _wrap(point, "patch", "patch", "")
-    _wrap(point, "patch_status", "patch", "/status")
+DIES = "dies after point "
 
 
-def _wrap(point: Point, method: str, verb: str, subresource: str) -> None:
+def die_after(points: list[Point]) -> None:
+    """Have every client of this process die of these writes, saying which it was."""
+    _wrap(points, "create", "create", "")
+    _wrap(points, "patch", "patch", "")
+    _wrap(points, "patch_status", "patch", "/status")
+
+
+def _wrap(points: list[Point], method: str, verb: str, subresource: str) -> None:
     inner = getattr(client.KubeClient, method)
 
     async def write(
@@ -48,14 +51,15 @@ def _wrap(point: Point, method: str, verb: str, subresource: str) -> None:
         name = named[0] if named else body["metadata"].get("name", "")
         answer = await inner(self, resource, namespace, *args, **more)
         what = f"{verb} {resource.plural}{subresource}"
-        if not more.get("dry_run") and point.matches(what, name, body):
-            os.kill(os.getpid(), signal.SIGKILL)
+        for number, point in enumerate(points):
+            if not more.get("dry_run") and point.matches(what, name, body):
+                print(f"{DIES}{number}", flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
         return answer
 
     setattr(client.KubeClient, method, write)
 
 
 if __name__ == "__main__":
-    if sys.argv[1]:
-        die_after(Point(**json.loads(sys.argv[1])))
+    die_after([Point(**point) for point in json.loads(sys.argv[1])])
     cli.main(sys.argv[2:])

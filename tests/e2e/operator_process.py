@@ -8,6 +8,7 @@ import json
 import pathlib
 import signal
 import sys
+from collections.abc import Sequence
 
 import dying_operator
 import operator_run
@@ -24,11 +25,11 @@ class Process:
         kubeconfig: str,
         log: pathlib.Path,
         *options: str,
-        dies_after: dying_operator.Point | None = None,
+        dies_after: Sequence[dying_operator.Point] = (),
     ) -> None:
-        point = json.dumps(dataclasses.asdict(dies_after)) if dies_after else ""
+        points = json.dumps([dataclasses.asdict(point) for point in dies_after])
         program = str(pathlib.Path(dying_operator.__file__).resolve())
-        argv = [sys.executable, program, point, "operator", f"--kubeconfig={kubeconfig}", *options]
+        argv = [sys.executable, program, points, "operator", f"--kubeconfig={kubeconfig}", *options]
         self._log = log
         self._process = stack_process.spawn("lstqueue operator", argv, log=log, environ={})
 
@@ -36,17 +37,18 @@ class Process:
     def alive(self) -> bool:
         return self._process.is_alive()
 
-    async def until_killed(self) -> None:
-        """Wait until it has come to its point and died there."""
+    async def until_killed(self) -> int:
+        """Wait until it has come to one of its points and died there; return its number."""
         try:
             async with asyncio.timeout(DIES_WITHIN_S):
                 while self.alive:  # noqa: ASYNC110 - the condition is a process's
                     await asyncio.sleep(0.02)
         except TimeoutError:
-            raise AssertionError(f"it did not come to its point; {self.tail()}") from None
+            raise AssertionError(f"it did not come to any of its points; {self.tail()}") from None
         assert self._process.child is not None
         code = self._process.child.wait()
         assert code == -signal.SIGKILL, f"it ended by itself with {code}; {self.tail()}"
+        return int(self.tail().rpartition(dying_operator.DIES)[2])
 
     def kill(self) -> None:
         """End it without warning, if it runs."""

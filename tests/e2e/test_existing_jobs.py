@@ -61,6 +61,10 @@ async def test_a_labelled_gang_is_queued_released_by_one_patch_and_runs_where_it
         rank = int(last["metadata"]["annotations"][names.ANNOTATION_RANK])
         assert str(rank) == plain_jobs.index(last)
         assert pinned_to(last) == last["spec"]["nodeName"] == nodes[rank]
+    assert told.record.violations() == []
+    for raw in by_name[last["metadata"]["name"]]:
+        raw["spec"]["nodeName"] = "node-9999"
+    assert "wrong place" in str(told.record.violations()), "the auditor of these records is blind"
 
 
 async def test_a_bag_goes_through_its_slots_one_pod_each_at_a_time(

@@ -14,6 +14,18 @@ from lstqueue.kube import port
 
 Object = dict[str, Any]
 
+_ADMISSION = "admissionregistration.k8s.io"
+POLICIES = port.Resource(
+    _ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False
+)
+BINDINGS = port.Resource(
+    _ADMISSION,
+    "v1",
+    "validatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicyBinding",
+    namespaced=False,
+)
+
 
 def uids(pods: list[Object]) -> set[str]:
     return {pod["metadata"]["uid"] for pod in pods}
@@ -174,3 +186,66 @@ def _assert_never_more_than_admitted(told: Scene, last: int) -> None:
             indexes.setdefault(attempt, set()).add(plain_jobs.index(pod))
     assert indexes.pop(str(last)) == {"0", "1", "2", "3"}
     assert all(found <= {"0", "1"} for found in indexes.values()), indexes
+
+
+# Refused, and gone
+
+
+async def test_a_release_that_a_policy_refuses_is_taken_back_and_told_in_its_words(
+    control_plane: stack.ControlPlane, api: port.KubeApi, namespace: str, queue: str
+) -> None:
+    rule = {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["jobs"]}
+    expression = "!oldObject.spec.suspend || object.spec.suspend"
+    spec = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": expression, "message": "no resuming today"}],
+    }
+    chosen = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    binding = {"policyName": namespace, "validationActions": ["Deny"], "matchResources": chosen}
+    await api.create(POLICIES, None, {"metadata": {"name": namespace}, "spec": spec})
+    await api.create(BINDINGS, None, {"metadata": {"name": namespace}, "spec": binding})
+    try:
+        async with scene(control_plane, api, namespace) as told:
+            await told.suspended(our_job("probe", 1, None))
+
+            async def in_force() -> bool:
+                try:
+                    await told.suspend("probe", False)
+                except port.ApiError:
+                    return True
+                await told.suspend("probe", True)
+                return False
+
+            await told.until(in_force, "the policy to be in force")
+            await told.submit("train", 2)
+            await told.until_pending("train", "BackingOff")
+            assert "no resuming today" in told.condition("train", "Suspended")["message"]
+            assert told.members("train") == []
+            await told.submit("next", 1)
+            await told.until_pending("next", "BackingOff")
+    finally:
+        await api.delete(BINDINGS, None, namespace)
+        await api.delete(POLICIES, None, namespace)
+
+
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+async def test_a_job_that_is_deleted_while_it_runs_leaves_its_room(
+    control_plane: stack.ControlPlane, api: port.KubeApi, namespace: str, queue: str, propagation: str
+) -> None:
+    async with scene(control_plane, api, namespace) as told:
+        await told.submit("train", 3)
+        await told.until_phase("train", "Running")
+        await api.delete(port.JOBS, namespace, "train", propagation=propagation)
+        await told.until_phase("train", "Failed")
+        assert told.condition("train", "Finished")["reason"] == "JobVanished"
+        await told.submit("next", 4)
+        await told.until_phase("next", "Running")
+
+
+async def test_a_job_that_is_cleared_away_as_soon_as_it_is_complete_has_succeeded(
+    control_plane: stack.ControlPlane, api: port.KubeApi, namespace: str, queue: str
+) -> None:
+    async with scene(control_plane, api, namespace) as told:
+        await told.submit("train", 2, run_for="1s", ttlSecondsAfterFinished=0)
+        await told.until_phase("train", "Succeeded")
+        await told.until_seen(lambda: not told.newest("Job"), "the Job is cleared away")

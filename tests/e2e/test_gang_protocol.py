@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+import documented_role
 import operator_run
 import pytest
 import stack
@@ -60,7 +61,7 @@ async def test_a_gang_goes_from_its_yaml_to_success_in_the_order_of_the_protocol
     manifest = operator_run.deadline_job("whole", queue, groups, deadlineIn="1h", estimatedDuration="1m")
     async with (
         operator_run.record(api, namespace) as record,
-        operator_run.operator(str(control_plane.kubeconfig)),
+        operator_run.operator(documented_role.kubeconfig(control_plane)),
     ):
         await api.create(port.DEADLINE_JOBS, namespace, manifest)
         await record.until(lambda: phase(record, "whole") == "Succeeded", what="the gang succeeds")
@@ -104,7 +105,7 @@ async def test_the_environment_of_a_rank_reaches_it(
     )
     async with (
         operator_run.record(api, namespace) as record,
-        operator_run.operator(str(control_plane.kubeconfig)),
+        operator_run.operator(documented_role.kubeconfig(control_plane)),
     ):
         await api.create(port.DEADLINE_JOBS, namespace, manifest)
         await record.until(lambda: phase(record, "ranks") == "Succeeded", what="the gang succeeds")
@@ -129,7 +130,7 @@ async def test_a_gang_that_does_not_fit_waits_whole_and_starts_when_room_returns
     second = operator_run.deadline_job("second", queue, [operator_run.group("worker", 2, run_for="1s")])
     async with (
         operator_run.record(api, namespace) as record,
-        operator_run.operator(str(control_plane.kubeconfig)),
+        operator_run.operator(documented_role.kubeconfig(control_plane)),
     ):
         await api.create(port.DEADLINE_JOBS, namespace, first)
         await record.until(lambda: phase(record, "first") == "Running", what="the first runs")
@@ -153,7 +154,7 @@ async def test_a_failed_member_ends_the_whole_gang_and_it_begins_again_under_new
     manifest = operator_run.deadline_job("breaks", queue, groups, backoffLimit=1)
     async with (
         operator_run.record(api, namespace) as record,
-        operator_run.operator(str(control_plane.kubeconfig)),
+        operator_run.operator(documented_role.kubeconfig(control_plane)),
     ):
         await api.create(port.DEADLINE_JOBS, namespace, manifest)
         await record.until(lambda: phase(record, "breaks") == "Failed", what="the gang gives up")
@@ -188,7 +189,7 @@ async def test_a_gang_that_cannot_be_bound_gives_its_places_back_and_says_which_
     manifest["spec"]["groups"][0]["template"]["spec"]["schedulerName"] = "nobody"
     async with (
         operator_run.record(api, namespace) as record,
-        operator_run.operator(str(control_plane.kubeconfig)),
+        operator_run.operator(documented_role.kubeconfig(control_plane)),
     ):
         await api.create(port.DEADLINE_JOBS, namespace, manifest)
 

@@ -7,7 +7,7 @@ from typing import Any
 import operator_run
 import pytest
 import stack
-from scenes import Scene, claimed, places, scene
+from scenes import Scene, claimed, our_job, places, scene
 
 from lstqueue.kube import port
 
@@ -113,3 +113,35 @@ async def test_a_bag_makes_room_and_keeps_what_is_done(
         await told.until_status("sweep", succeeded=2, ready=4)
         await end(told, "sweep")
     assert told.job("sweep")["status"].get("failed", 0) == 0
+
+
+async def test_the_room_that_a_slow_victim_leaves_is_the_claimers(
+    control_plane: stack.ControlPlane, api: port.KubeApi, namespace: str, queue: str
+) -> None:
+    async with scene(control_plane, api, namespace) as told:
+        slow = our_job("holder", 4, queue, said={"estimated-duration": "3h"})
+        slow["spec"]["template"]["metadata"]["annotations"] = {"sim/terminate-after": "2s"}
+        await told.create(port.JOBS, slow)
+        await told.until_phase("holder", "Running")
+        await submit(told, INLINE, "urgent", 3, **HOUR)
+        await told.until_phase("holder", "Suspending")
+        await submit(told, LABELLED, "thief", 2, estimate="1m")
+        await told.until_pending("thief", "NoRoom", "QuotaExceeded")
+        await told.until_phase("urgent", "Running")
+        assert told.phase("thief") == "Pending"
+
+
+async def test_the_suspension_is_for_nobody_when_the_claimer_has_gone(
+    control_plane: stack.ControlPlane, api: port.KubeApi, namespace: str, queue: str
+) -> None:
+    async with scene(control_plane, api, namespace) as told:
+        await submit(told, LABELLED, "holder", 3, estimate="3h")
+        await told.until_phase("holder", "Running")
+        await submit(told, LABELLED, "urgent", 2, **HOUR)
+        await told.until_phase("urgent", "Claiming")
+        await api.delete(port.JOBS, namespace, "urgent")
+        await told.until_phase("urgent", "Failed")
+        assert told.condition("urgent", "Finished")["reason"] == "JobVanished"
+        # Spared, or back at once if it was on its way out already.
+        await told.until_phase("holder", "Running")
+        await end(told, "holder")

@@ -38,7 +38,7 @@ Outcome = dict[str, tuple[End, ...]]
 class Scenario:
     """`names` must be over at the end, within `within` from `act` on.
 
-    `unseen` may be over before anybody can have seen them, if the operator is away: then nothing tells of them.
+    `unseen` may be over before anybody has seen them, if the operator is away: then nothing tells of them.
     """
 
     nodes: int
@@ -87,9 +87,8 @@ async def nothing(made: cluster.Cluster) -> None:
 
 
 async def admissions(made: cluster.Cluster) -> None:
-    """Two gangs share the cluster, of several groups and pods; a third waits for them, a fourth is last."""
+    """Three want the same nodes at once: one is first, whoever is in doubt holds what was decided."""
     made.submit("pair", group("leader", run_for="10m"), group("worker", 2, gpus=4, run_for="10m"))
-    await made.rest("5s")
     made.submit("whole", group("worker", 2, run_for="10m"), deadlineIn="2h", estimatedDuration="10m")
     made.submit("last", group(gpus=1, run_for="5m"))
 
@@ -168,10 +167,9 @@ async def failed_start(made: cluster.Cluster) -> None:
 
 
 async def own_gang(made: cluster.Cluster) -> None:
-    """A labelled Job waits for another and runs."""
+    """Two labelled Jobs want the same nodes at once."""
     jobs = Existing(made)
     jobs.create("first", run_for="10m", said={"estimated-duration": "10m"})
-    await made.rest("5s")
     jobs.create("second", run_for="10m", said={"estimated-duration": "10m", "deadline-in": "4h"})
 
 

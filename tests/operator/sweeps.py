@@ -18,6 +18,8 @@ from lstqueue.embedded import backend, faults, memory
 
 LATE = 10 * 60_000
 """Ms by which everybody may be over later than without the trouble."""
+LAG = 1.5
+"""Seconds by which the operator may hear of events late without that being its fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +125,17 @@ def sweep(
     *,
     counts: trouble.Counts = ledger_of_calls.about_gangs,
     lag: float = 0.0,
+    first: int = 1,
+    step: int = 1,
 ) -> list[str]:
     """Play a scenario once for each of its writes, with trouble there; return what went wrong in each.
 
-    `kind_of` chooses the kind by the number of the write.
+    `kind_of` chooses the kind by the number of the write, of which every `step`-th is taken from `first` on.
     """
     calm = cluster.alone(lambda: uninterrupted(scenario, lag=lag))
     found = []
     last = calm.all_writes if counts is faults.writes else calm.writes
-    for number in range(1, last + 1):
+    for number in range(first, last + 1, step):
         name = kind_of(number)
         kind = trouble.KINDS[name]
         try:

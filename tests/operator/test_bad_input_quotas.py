@@ -67,6 +67,9 @@ async def test_of_two_gangs_that_a_quota_takes_one_by_one_the_second_waits_for_t
         await made.until_phase("second", "Succeeded", within="3h")
         assert made.status("second")["attempt"] == 1
         assert "backoff" not in made.status("second")
+        made.delete("compute", port.RESOURCE_QUOTAS)
+        made.submit("wide", group("worker", 4, run_for="1m"))
+        await made.until_phase("wide", "Succeeded", within="5m")
 
 
 @cluster.virtual

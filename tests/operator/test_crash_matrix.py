@@ -11,9 +11,6 @@ from lstqueue.embedded import faults
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-LAG = 1.5
-"""Seconds by which a cache may be behind without that being the operator's fault."""
-
 
 @pytest.mark.parametrize("kind", trouble.KINDS)
 @pytest.mark.parametrize("name", crash_scenarios.SCENARIOS)
@@ -24,4 +21,4 @@ def test_trouble_at_each_write_changes_no_end(name: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["killed after", "in flight", "answer lost", "outrun"])
 @pytest.mark.parametrize("name", crash_scenarios.SCENARIOS)
 def test_it_changes_none_either_when_events_are_heard_of_late(name: str, kind: str) -> None:
-    assert sweeps.sweep(crash_scenarios.SCENARIOS[name], lambda _: kind, lag=LAG) == []
+    assert sweeps.sweep(crash_scenarios.SCENARIOS[name], lambda _: kind, lag=sweeps.LAG) == []

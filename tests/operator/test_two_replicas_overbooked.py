@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import cluster
-import pytest
 import replicas
 from existing import Existing
 from manifests import group

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import cluster
-from ledger_of_calls import about_gangs
 
 from cases import wires
 from lstqueue.embedded import faults

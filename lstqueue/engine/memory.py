@@ -1,0 +1,317 @@
+"""What a pass leaves to the next, so that the next costs what has changed. It decides nothing.
+
+A pass is a function of snapshot, time and configuration, with a memory or without one. So whatever is kept
+here follows from frozen inputs alone, and is dropped as soon as one of those is another:
+
+- a `World` is of one configuration, the same nodes (what uses them apart), queues and resources. When one of
+  these changes all of it is forgotten; that is seldom, and costs one pass from scratch;
+- in it what follows from one job is kept by uid, until the job is another or gone;
+- what time changes as well is kept with the time until which it stands (`standing.Lasting`, `Counted`).
+
+Sums over jobs are integers, from which a job that changed is taken before it is added again. What an earlier
+pass kept for its explanations is never written to. A property test runs random histories with a memory and
+without one, and wants equal plans.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
+from typing import Any, TypeVar
+
+from lstqueue.engine import (
+    fit,
+    gangs,
+    holdings,
+    model,
+    order,
+    overload,
+    quota,
+    room,
+    stakes,
+    standing,
+    victims,
+)
+from lstqueue.topology import capacity, table
+from lstqueue.topology.model import PODS, Node
+from lstqueue.topology.table import Ints
+
+Thing = TypeVar("Thing")
+
+SPARE = 64
+"""Gangs and kinds of gangs that may be kept besides twice as many as are in use."""
+TRYING = frozenset((model.State.WAITING, model.State.CLAIMING))
+"""States of jobs whose gangs are looked at."""
+
+
+class Memory:
+    """Belongs to one caller, who gives it to every pass; passes may not overlap.
+
+    It holds about as much as the last snapshot, whatever came before.
+    """
+
+    def __init__(self) -> None:
+        self._world: World | None = None
+        self._asked: dict[str, frozenset[str]] = {}
+
+    def recall(self, snapshot: model.Snapshot, config: model.Config) -> World:
+        """Take in a snapshot; what it leaves as it was is known already.
+
+        Raises:
+            ValueError: A name or uid appears twice, a group is empty, or an assignment names no group.
+        """
+        world, self._world = self._world, None  # what fails on the way leaves nothing behind
+        jobs = _by("jobs", snapshot.jobs, _uid)
+        queues = _by("queues", snapshot.queues, _name)
+        if world is None or world.queues != queues:
+            self._asked = {}
+        known: Mapping[str, model.Job] = {} if world is None else world.jobs
+        changed = [uid for uid, job in jobs.items() if not _same(known.get(uid), job)]
+        gone = [uid for uid in known if uid not in jobs] if len(known) + len(changed) > len(jobs) else []
+        check(jobs[uid] for uid in changed)
+        for uid in (*changed, *gone):
+            self._asked.pop(uid, None)
+        resources = self._resources(jobs, queues)
+        nodes = {node.name: node for node in snapshot.nodes}
+        if world is None or not world.is_of(config, queues, nodes, snapshot, resources):
+            world, changed, gone = (
+                World(config, queues, table.NodeTable(snapshot.nodes), resources),
+                list(jobs),
+                [],
+            )
+        world.take_in(jobs, changed, gone, nodes)
+        self._world = world
+        return world
+
+    def _resources(self, jobs: Mapping[str, model.Job], queues: Mapping[str, model.Queue]) -> tuple[str, ...]:
+        """What those that wait ask for."""
+        asked = self._asked
+        for uid, job in jobs.items():
+            if job.state in TRYING and uid not in asked and job.queue in queues:
+                asked[uid] = frozenset(name for group in job.groups for name, _ in group.shape.requests)
+        return tuple(sorted({PODS}.union(*set(asked.values()))))
+
+
+class World:
+    """What follows from nodes, queues, configuration and jobs. `jobs` are in the order of their uids."""
+
+    def __init__(
+        self,
+        config: model.Config,
+        queues: Mapping[str, model.Queue],
+        nodes: table.NodeTable,
+        resources: tuple[str, ...],
+    ) -> None:
+        self.config, self.queues, self.nodes, self.resources = config, queues, nodes, resources
+        self.allocatable, self.used = nodes.amounts(resources)
+        self._seen: Mapping[str, Node] = {node.name: node for node in nodes.nodes}
+        self._quota = quota.Quota(queues.values(), ())
+        self._holdings = holdings.Holdings(resources, nodes)
+        self._gangs = gangs.Gangs(nodes, queues, self._quota, resources, self.allocatable)
+        self._ledger = capacity.Ledger(self._gangs.rows(), self.allocatable.copy())
+        self.possible = fit.Possibility(self._room)
+        self.kinds = overload.Kinds(nodes, queues, resources)
+        self.counted = overload.Counted()
+        self.jobs: Mapping[str, model.Job] = {}
+        self.gangs: dict[str, gangs.Gang] = {}
+        self.lasting: dict[str, standing.Lasting] = {}
+        self.ranks: dict[str, tuple[model.Band, order.Rank]] = {}
+        self.quiet: dict[str, tuple[standing.Lasting, model.Band, model.Code | None]] = {}
+        self._charges: dict[str, quota.Charges] = {}
+        self._releases: dict[str, room.Release] = {}
+        self._stakes: dict[str, stakes.Stake] = {}
+        self._flocks: dict[str, victims.Flock] = {}
+        self._capacities: dict[str, victims.Capacity] = {}
+
+    # Taking in
+
+    def is_of(
+        self,
+        config: model.Config,
+        queues: Mapping[str, model.Queue],
+        nodes: Mapping[str, Node],
+        snapshot: model.Snapshot,
+        resources: tuple[str, ...],
+    ) -> bool:
+        """Whether all that a world is made of is as it was, and not too much has gathered in it."""
+        if (self.config, self.resources, self.queues) != (config, resources, queues):
+            return False
+        if not len(snapshot.nodes) == len(nodes) == len(self._seen):
+            return False
+        seen = self._seen
+        if not all(name in seen and _stays(seen[name], node) for name, node in nodes.items()):
+            return False
+        used = len({id(gang) for gang in self.gangs.values()})
+        return len(self._gangs) <= 2 * used + SPARE and len(self.kinds) <= 2 * len(self.jobs) + SPARE
+
+    def take_in(
+        self,
+        jobs: Mapping[str, model.Job],
+        changed: Iterable[str],
+        gone: Iterable[str],
+        nodes: Mapping[str, Node],
+    ) -> None:
+        """Take what changed out of every sum and every table, and what it has become into the sums."""
+        self._use(nodes)
+        for uid in (*changed, *gone):
+            if (job := self.jobs.get(uid)) is not None:
+                self._holdings.remove(job)
+                self._quota.give(self._charges.pop(uid))
+                self._forget(uid)
+        for uid in changed:
+            job = jobs[uid]
+            self._holdings.add(job)
+            self._charges[uid] = self._quota.held(job)
+            self._quota.take(self._charges[uid])
+            if job.state in TRYING and job.queue in self.queues:
+                self.gangs[uid] = self._gangs.of(job)
+        self.jobs = jobs
+        rows = self._gangs.rows()
+        if rows is not self._ledger.rows:
+            self._ledger = self._ledger.widened(rows)
+        self._ledger.settle(self.allocatable - self.used - self._holdings.held)
+
+    def _use(self, nodes: Mapping[str, Node]) -> None:
+        """Take in what pods use now."""
+        seen = self._seen
+        moved = [node for name, node in nodes.items() if seen[name] is not node]
+        if moved:
+            self.used = self.used.copy()
+            self.nodes.write_used(self.used, self.resources, moved)
+        self._seen = nodes
+
+    def _forget(self, uid: str) -> None:
+        tables: tuple[MutableMapping[str, Any], ...] = (
+            self.gangs,
+            self.lasting,
+            self.ranks,
+            self.quiet,
+            self.counted.entries,
+            self._releases,
+            self._stakes,
+        )
+        for one in tables:
+            one.pop(uid, None)
+
+    # Asking
+
+    def _room(self) -> room.Room:
+        return room.Room(self._ledger, self._quota)
+
+    def free(self) -> room.Room:
+        """What is free before anything is decided; the caller's own."""
+        return self._room().copy()
+
+    @property
+    def bound(self) -> Ints:
+        """What our jobs use of `used`; of this pass only."""
+        return self._holdings.bound
+
+    def refresh(self, now: int) -> dict[str, standing.Lasting]:
+        """The standings of everybody who is not ending."""
+        known, config = self.lasting, self.config
+        found: dict[str, standing.Lasting] = {}
+        for uid, job in self.jobs.items():
+            if job.state is model.State.ENDING:
+                continue
+            one = known.get(uid)
+            if one is None or not one.at <= now < one.until:
+                one = known[uid] = standing.lasting(job, now, config)
+            found[uid] = one
+        return found
+
+    def release(self, job: model.Job) -> room.Release:
+        """What ends with a job."""
+        found = self._releases.get(job.uid)
+        if found is not None and self.jobs.get(job.uid) is job:
+            return found
+        made = room.release_of(job, self.resources, self.nodes, self._quota.held(job))
+        if self.jobs.get(job.uid) is job:  # else a plan made before this job changed is being explained
+            self._releases[job.uid] = made
+        return made
+
+    def stake(self, here: standing.Standing, claim: model.Claim) -> stakes.Stake:
+        """The claim of a job of the snapshot."""
+        who, uid = stakes.known_victims(claim, self.jobs), here.job.uid
+        stake = self._stakes.get(uid)
+        if stake is None or stake.victims != who:
+            stake = self._stakes[uid] = self.new_stake(here, claim, who)
+        return dataclasses.replace(stake, here=here)
+
+    def new_stake(
+        self, here: standing.Standing, claim: model.Claim, who: tuple[model.Job, ...]
+    ) -> stakes.Stake:
+        """A claim that nobody has made yet, on what `who` hold."""
+        owned = stakes.placed_at(here.job, claim)
+        place = room.release_of(owned, self.resources, self.nodes, self._quota.held(owned))
+        return stakes.of(here, claim, who, self.release, place)
+
+    def alone(self, gang: gangs.Gang) -> gangs.Alone:
+        """A gang of this world in rows of its own."""
+        return self._gangs.alone(gang)
+
+    def flock(self, queue: str, placed: list[standing.Standing]) -> victims.Flock:
+        """The running jobs of a queue."""
+        flock = self._flocks.get(queue)
+        if flock is None or flock.here != placed:
+            if queue not in self._capacities:
+                rows = self._ledger.rows
+                self._capacities[queue] = victims.Capacity(self.queues[queue], rows, self.nodes)
+            capacities = self._capacities[queue]
+            flock = self._flocks[queue] = victims.Flock(self.queues[queue], placed, self.release, capacities)
+        return flock
+
+
+def check(jobs: Iterable[model.Job]) -> None:
+    """Refuse jobs that contradict themselves.
+
+    Raises:
+        ValueError: Names the object, the field and what it should be.
+    """
+    for job in jobs:
+        if not job.groups:
+            raise ValueError(f"jobs[{job.uid}].groups is empty; a gang has at least one group")
+        for group in job.groups:
+            if group.count < 1:
+                raise ValueError(
+                    f"jobs[{job.uid}].groups[{group.name}].count is {group.count}; give 1 or more"
+                )
+        for part in job.assigned:
+            if not 0 <= part.group < len(job.groups):
+                raise ValueError(
+                    f"jobs[{job.uid}].assigned.group is {part.group}; it must be 0 to {len(job.groups) - 1}"
+                )
+
+
+def _by(kind: str, things: Collection[Thing], key: Callable[[Thing], str]) -> dict[str, Thing]:
+    """Things in the order of their names.
+
+    Raises:
+        ValueError: A name appears twice.
+    """
+    found = {key(one): one for one in sorted(things, key=key)}
+    if len(found) < len(things):
+        names = Counter(key(one) for one in things)
+        raise ValueError(f"{kind}: {names.most_common(1)[0][0]} appears twice; give it once")
+    return found
+
+
+def _same(known: model.Job | None, job: model.Job) -> bool:
+    return known is job or known == job
+
+
+def _stays(known: Node, node: Node) -> bool:
+    """Whether nothing but what uses a node is another."""
+    if known is node:
+        return True
+    before = (known.allocatable, known.labels, known.taints, known.ready, known.unschedulable)
+    return before == (node.allocatable, node.labels, node.taints, node.ready, node.unschedulable)
+
+
+def _uid(job: model.Job) -> str:
+    return job.uid
+
+
+def _name(queue: model.Queue) -> str:
+    return queue.name
