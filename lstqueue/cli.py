@@ -117,17 +117,18 @@ def operator(*, writes_per_second: float, **options: Any) -> None:
 def demo(
     context: click.Context, /, *, serve: bool, speed: float, kubeconfig: pathlib.Path | None, **options: Any
 ) -> None:
-    """Run a trace on a virtual cluster, least slack first and FIFO.
+    """Run a trace on a virtual cluster, or --serve one to kubectl.
 
+    The trace runs twice, least slack first and first come first; --serve gives you the cluster to play with.
     Needs no Kubernetes: the real operator runs over a real HTTP API, and only the cluster is simulated, on a
     clock that jumps. Exits with 1 when an invariant was violated, or a job failed or never ended.
     """
     if serve:
-        _refuse_options(
-            context, {"jobs": "--jobs", "seed": "--seed", "json_path": "--json"}, "without --serve"
-        )
+        flags = {"jobs": "--jobs", "seed": "--seed", "json_path": "--json"}
+        _refuse_options(context, flags, "does not go with --serve; leave one of them out")
     else:
-        _refuse_options(context, {"speed": "--speed", "kubeconfig": "--kubeconfig"}, "with --serve")
+        flags = {"speed": "--speed", "kubeconfig": "--kubeconfig"}
+        _refuse_options(context, flags, "is for --serve; leave it out, or add that")
     try:
         # Inside, because the imports take long enough to be interrupted.
         if serve:
@@ -144,8 +145,8 @@ def demo(
     sys.exit(code)
 
 
-def _refuse_options(context: click.Context, flags: dict[str, str], only: str) -> None:
+def _refuse_options(context: click.Context, flags: dict[str, str], why: str) -> None:
     """Refuse options that would be ignored; `flags` has them by parameter."""
     for name, flag in flags.items():
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"{flag} means something {only} only; leave it out")
+            raise click.UsageError(f"{flag} {why}")

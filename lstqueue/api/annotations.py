@@ -33,13 +33,12 @@ _QUEUE_NAME = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 class Reading:
     """What a labelled object asks for.
 
-    `spec` is part of a DeadlineJob's spec, as JSON: all that could be used, without `jobRef`. `adopt` asks to
-    take the object over as it runs. `problems` say what could not be used, and what to write instead;
-    `unread` names annotations of ours that nothing reads, as they may be misspelt.
+    `spec` is part of a DeadlineJob's spec, as JSON: all that could be used, without `jobRef`. `problems` say
+    what could not be used, and what to write instead; `unread` names annotations of ours that nothing reads,
+    as they may be misspelt. Whether to adopt what runs is no part of a spec: see `operator.adoption`.
     """
 
     spec: Mapping[str, Any]
-    adopt: bool = False
     problems: tuple[errors.Problem, ...] = ()
     unread: tuple[errors.Problem, ...] = ()
 
@@ -57,13 +56,13 @@ def read(labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None
             _put(spec, problems, _place(name), convert, given[name])
     deadlines = [name for name in (DEADLINE, DEADLINE_IN, DEADLINE_AT) if name in given]
     if len(deadlines) > 1:
-        problem = f"is set beside {' and '.join(deadlines[:-1])}"
+        problem = f"is set beside {' and '.join(deadlines[:-1])}, so that it has no deadline now"
         problems.append(errors.Problem(_place(deadlines[-1]), problem, "keep one of them"))
         spec = {key: value for key, value in spec.items() if not key.startswith("deadline")}
-    adopted: dict[str, Any] = {}
     if ADOPT in given:
-        _put(adopted, problems, _place(ADOPT), _flag("adopt"), given[ADOPT])
-    return Reading(spec, adopted.get("adopt", False), tuple(problems), _unread(given))
+        # Only judged here; it is read anew whenever a Job runs that nothing is recorded of.
+        _put({}, problems, _place(ADOPT), _flag("adopt"), given[ADOPT])
+    return Reading(spec, tuple(problems), _unread(given))
 
 
 _Convert = Callable[[str], Mapping[str, Any]]

@@ -113,6 +113,8 @@ class Claim(base.Model):
 
     expires: base.StatusTime
     """When it is given up if they have not left by then."""
+    queue: base.Text = ""
+    """The queue whose quota it will use."""
     groups: Annotated[tuple[GroupClaim, ...], base.list_map(8)] = ()
     """The placement of each group, in the order of the groups."""
     victims: Annotated[tuple[Victim, ...], base.list_map(VICTIMS, "uid")] = ()

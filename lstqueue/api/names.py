@@ -35,3 +35,6 @@ GATE = f"{GROUP}/placement"
 """The scheduling gate that only lstqueue lifts."""
 PRIORITY_CLASS = "lstqueue"
 """PriorityClass of inline gangs: managed pods never preempt."""
+PROBE = "lstqueue-probe-"
+"""How the names of pods in dry runs begin. The server's words name them, and are told to everybody whose pods
+are equal, so no user's name may be in there."""

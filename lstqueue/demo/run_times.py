@@ -1,8 +1,9 @@
 """Ends pods that do not say when: a newcomer's manifest has a command, and nothing here runs it.
 
 Simulated pods run until they are deleted unless `sim/run-for` says how long. For pods of a DeadlineJob that
-lack it, this takes the job's estimate, as if it were exact. Only `lstqueue demo --serve` does that;
-everywhere else the annotations are the whole truth.
+lack it, this takes the job's estimate, as if it were exact; that of a bag is for all of its pods, of which
+each takes its share. Only `lstqueue demo --serve` does that; everywhere else the annotations are the whole
+truth.
 """
 
 from __future__ import annotations
@@ -42,7 +43,17 @@ class RunTimes:
         for job in self._store.list(port.DEADLINE_JOBS, namespace=namespace):
             if job["metadata"]["uid"] == uid:
                 try:
-                    return durations.parse(job["spec"].get("estimatedDuration") or "")
+                    whole = durations.parse(job["spec"].get("estimatedDuration") or "")
                 except errors.BadValueError:
                     return WITHOUT_ESTIMATE
+                return self._share(namespace, job["spec"], whole)
         return WITHOUT_ESTIMATE
+
+    def _share(self, namespace: str, spec: port.Object, whole: int) -> int:
+        """What one pod takes of the run time of its job: in a bag, pods come one after the other."""
+        ref = spec.get("jobRef")
+        unit = self._store.find(port.JOBS, namespace, ref["name"]) if ref else None
+        if unit is None:
+            return whole
+        at_once, all_ = unit["spec"].get("parallelism", 1), unit["spec"].get("completions") or 0
+        return int(whole * at_once // all_) if 0 < at_once < all_ else whole

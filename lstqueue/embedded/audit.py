@@ -7,7 +7,8 @@ raised, so that a run can be judged as a whole. The invariants:
   whoever owns them, and what admissions reserve for members that are neither bound nor done;
 - so capacity is free only when pods are gone: an admission that overlaps with pods still there shows here;
 - freed capacity belongs to whom it was freed for: claims reserve what their victims leave;
-- quota: the same sums per queue and pool stay within nominal, pods on dead nodes left out;
+- quota: the same sums per queue and pool stay within nominal, pods on dead nodes left out; what was admitted
+  before nominal was lowered may go on;
 - nobody is suspended for a job without a written claim that names that very attempt;
 - whole gang or nothing: gates are lifted only when every expected pod exists, and only part of a gang is
   bound at most while it starts within its timeouts or while it ends;
@@ -202,6 +203,7 @@ class Audit:
         gang = self._gangs.get(pod.gang)
         if pod.node and not before_node:
             pod.charge = self._charge_of(pod, gang)
+            pod.admitted_at = gang.placed_at.get(pod.attempt, 0) if gang is not None else 0
         if pod.holds is not held_before:
             self._use(pod, 1 if pod.holds else -1)
         if gang is not None:
@@ -280,7 +282,8 @@ class Audit:
         due = pod.holds and pod.uid in self._pods and self._is_up(pod.node)
         if pod.charge is not None and due is not pod.charged:
             pod.charged = due
-            self._accounts.quota(*pod.charge).use(pod.requests, 1 if due else -1)
+            quota = self._accounts.quota(*pod.charge)
+            quota.use_admitted(pod.requests, 1 if due else -1, since=pod.admitted_at)
 
     # Gangs
 
@@ -301,6 +304,7 @@ class Audit:
             return
         if gang.now.placement is not None:
             gang.admissions[gang.now.attempt] = (gang.now.queue, gang.now.placement)
+            gang.placed_at.setdefault(gang.now.attempt, self._store.now_ms())
         if gang.now.phase == "Admitted" and before.phase != "Admitted":
             gang.admitted_at = self._store.now_ms()
             gang.ungated_at = None

@@ -37,7 +37,11 @@ class Excess:
 
 @dataclass(slots=True)
 class Account:
-    """Amounts by resource: `limit` (None: not limited now), `used` by pods, `reserved` by admissions."""
+    """Amounts by resource: `limit` (None: not limited now), `used` by pods, `reserved` by admissions.
+
+    `lowered_at` (ms) is when the limit went down last, `excused` that what was taken since the last check was
+    granted before that.
+    """
 
     name: str
     limit: Mapping[str, int] | None = None
@@ -45,14 +49,25 @@ class Account:
     reserved: pods.Amounts = field(default_factory=dict)
     excess: pods.Amounts = field(default_factory=dict)
     disturbed_at: int = -STALE_MS
+    lowered_at: int = -STALE_MS
+    excused: bool = False
 
     def set_limit(self, limit: Mapping[str, int] | None, now: int) -> None:
         """Take a new limit, None for none; lowering it (at `now`, ms) is a disturbance."""
         if limit is not None and any(
             limit.get(name, 0) < amount for name, amount in (self.limit or {}).items()
         ):
-            self.disturbed_at = now
+            self.disturbed_at = self.lowered_at = now
         self.limit = limit
+
+    def use_admitted(self, requests: Mapping[str, int], times: int, *, since: int) -> None:
+        """Add or take back what a pod uses whose admission was written at `since` (ms).
+
+        Lowering a limit evicts nobody: what was admitted before may go on, its next pods included, and only
+        what is admitted after that has to fit beside it.
+        """
+        self.use(requests, times)
+        self.excused |= times > 0 and since < self.lowered_at + STALE_MS
 
     def use(self, requests: Mapping[str, int], times: int) -> None:
         """Add (1) or take back (-1) what a bound pod uses."""
@@ -74,6 +89,7 @@ class Account:
             ours: whether the write just made is of lstqueue.
             everything: a resource that `limit` does not name is not there at all, rather than free.
         """
+        excused, self.excused = self.excused, False
         if self.limit is None:
             return ()
         found: list[Excess] = []
@@ -82,7 +98,7 @@ class Account:
             taken = self.used.get(name, 0) + reserved
             over = taken - self.limit.get(name, 0)
             if over > max(0, self.excess.get(name, 0)):
-                blamed = ours and now - self.disturbed_at >= STALE_MS
+                blamed = ours and not excused and now - self.disturbed_at >= STALE_MS
                 found.append(Excess(self.name, name, taken, self.limit.get(name, 0), reserved, blamed))
             self.excess[name] = over
         return found

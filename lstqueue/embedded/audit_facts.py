@@ -32,7 +32,7 @@ Place = tuple[str, str]
 class Pod:
     """A pod; `gang` is empty for those that are not ours, `rank` -1 where it cannot be told.
 
-    `job` names the Job that controls it.
+    `job` names the Job that controls it; at `admitted_at` (ms) that was written which lets it use its quota.
     """
 
     uid: str
@@ -52,6 +52,7 @@ class Pod:
     phase: str = "Pending"
     charge: tuple[str, str] | None = None
     charged: bool = False
+    admitted_at: int = 0
 
     @property
     def key(self) -> str:
@@ -178,9 +179,10 @@ def _claim(raw: Mapping[str, Any]) -> Claim:
 class Gang:
     """A DeadlineJob: its members by global rank, its status, and what the audit keeps about it.
 
-    `admissions` holds (queue, placement) of each attempt, `done` the (restart, rank) pairs that have
-    succeeded, `released` the (attempt, restart) pairs of which a pod was ungated, `held` the (node, pool,
-    queue) where the capacity of a rank is reserved now, `covered` the ranks that are bound or have succeeded,
+    `admissions` holds (queue, placement) of each attempt, `placed_at` when it was written, `done` the
+    (restart, rank) pairs that have succeeded, `released` the (attempt, restart) pairs of which a pod was
+    ungated, `held` the (node, pool, queue) where the capacity of a rank is reserved now, `covered` the ranks
+    that are bound or have succeeded,
     `staying` the pods that use capacity and are not asked to leave. `claimed` is its latest claim, which
     ended at `unclaimed_at` if it did; `queue` is the one whose quota it claims. At `begun_at`
     the first pod of its present attempt and restart was let go. Times are in ms. One that is
@@ -197,6 +199,7 @@ class Gang:
     admissions: dict[int, tuple[str, Mapping[int, Place]]] = field(default_factory=dict)
     pods: dict[int, dict[str, Pod]] = field(default_factory=dict)
     done: set[tuple[int, int]] = field(default_factory=set)
+    placed_at: dict[int, int] = field(default_factory=dict)
     released: set[tuple[int, int]] = field(default_factory=set)
     held: dict[int, tuple[str, str, str]] = field(default_factory=dict)
     covered: set[int] = field(default_factory=set)

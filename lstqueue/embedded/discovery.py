@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lstqueue.embedded import kinds, openapi, reviews
+from lstqueue.embedded import eviction, kinds, openapi, reviews
 from lstqueue.kube import port
 
 VERSION = {
@@ -22,8 +22,13 @@ VERSION = {
 _INFO = {"title": "lstqueue embedded API", "version": VERSION["gitVersion"]}
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _READ_VERBS = ["get", "list", "watch"]
-_SUBRESOURCE_VERBS = {"status": ["get", "patch", "update"], "binding": ["create"], "finalize": ["update"]}
-_BODY_KINDS = {"binding": "Binding"}
+_SUBRESOURCE_VERBS = {
+    "status": ["get", "patch", "update"],
+    "binding": ["create"],
+    "eviction": ["create"],
+    "finalize": ["update"],
+}
+_BODIES = {"binding": port.Resource("", "v1", "bindings", "Binding"), "eviction": eviction.RESOURCE}
 _RESOURCES = (*(kind.resource for kind in kinds.KINDS.values()), *reviews.RESOURCES)
 
 
@@ -107,12 +112,15 @@ def _row(kind: kinds.Kind) -> port.Object:
 
 
 def _subresource_row(kind: kinds.Kind, name: str) -> port.Object:
+    body = _BODIES.get(name, kind.resource)
+    foreign = {"group": body.group, "version": body.version} if body.group != kind.resource.group else {}
     return {
         "name": f"{kind.resource.plural}/{name}",
         "singularName": "",
         "namespaced": kind.resource.namespaced,
-        "kind": _BODY_KINDS.get(name, kind.resource.kind),
+        "kind": body.kind,
         "verbs": _SUBRESOURCE_VERBS[name],
+        **foreign,
     }
 
 

@@ -108,7 +108,7 @@ _ROWS = (
         short_names=("po",),
         categories=("all",),
         generation=True,
-        subresources=("binding",),
+        subresources=("binding", "eviction"),
         fields=_fields("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "status.phase"),
     ),
     Kind(

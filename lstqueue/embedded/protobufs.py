@@ -1,4 +1,4 @@
-"""The one protobuf body that is read here: the options with which `kubectl drain` deletes pods.
+"""The protobuf bodies that are read here: what `kubectl drain` sends to delete pods, or to evict them.
 
 kubectl's typed clients speak protobuf and take JSON for an answer, but never send it. Objects in protobuf
 would need the schema of every kind and are refused; options have five fields, and nodes are drained often.
@@ -26,11 +26,30 @@ def delete_options(body: bytes) -> dict[str, Any]:
         port.InvalidError: 400 when the body is no protobuf message in the envelope of Kubernetes.
     """
     try:
-        if not body.startswith(_MAGIC):
-            raise ValueError("it does not start with k8s")
-        return _options(b"".join(_texts(body[len(_MAGIC) :], _RAW)))
+        return _options(_message(body))
     except (ValueError, IndexError) as error:
         raise failures.bad_request(f"the body of the request is not DeleteOptions: {error}") from error
+
+
+def eviction(body: bytes) -> dict[str, Any]:
+    """Return an Eviction as it is in JSON; of its metadata the name alone.
+
+    Raises:
+        port.InvalidError: 400 when the body is no protobuf message in the envelope of Kubernetes.
+    """
+    try:
+        message = _message(body)
+        names = [text.decode() for meta in _texts(message, 1) for text in _texts(meta, 1)]
+        options = _options(b"".join(_texts(message, 2)))
+    except (ValueError, IndexError) as error:
+        raise failures.bad_request(f"the body of the request is not an Eviction: {error}") from error
+    return {"metadata": {"name": "".join(names)}, "deleteOptions": options}
+
+
+def _message(body: bytes) -> bytes:
+    if not body.startswith(_MAGIC):
+        raise ValueError("it does not start with k8s")
+    return b"".join(_texts(body[len(_MAGIC) :], _RAW))
 
 
 def _options(message: bytes) -> dict[str, Any]:

@@ -159,9 +159,32 @@ def delete_options(parameters: Parameters, body: bytes, *, content_type: str = "
         port.InvalidError: 400 or 422.
     """
     if body and media(content_type) == _PROTOBUF:
-        options: Any = protobufs.delete_options(body)
-    else:
-        options = decode(body) if body else {}
+        return _delete_options(protobufs.delete_options(body), parameters)
+    return _delete_options(decode(body) if body else {}, parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """Which pod is to be evicted (empty: not stated), and how it is to be deleted."""
+
+    name: str
+    options: DeleteOptions
+
+
+def eviction(parameters: Parameters, body: bytes, *, content_type: str = "") -> Eviction:
+    """Read an Eviction, JSON or protobuf.
+
+    Raises:
+        port.InvalidError: 400 or 422.
+    """
+    sent: Any = protobufs.eviction(body) if media(content_type) == _PROTOBUF else decode(body)
+    if not isinstance(sent, dict) or not isinstance(sent.get("metadata") or {}, dict):
+        raise failures.bad_request("Eviction is a JSON object")
+    name = (sent.get("metadata") or {}).get("name") or ""
+    return Eviction(str(name), _delete_options(sent.get("deleteOptions") or {}, parameters))
+
+
+def _delete_options(options: Any, parameters: Parameters) -> DeleteOptions:
     if not isinstance(options, dict):
         raise failures.bad_request("DeleteOptions is a JSON object")
     conditions = options.get("preconditions") or {}

@@ -16,6 +16,7 @@ from lstqueue.embedded import (
     backend,
     discovery,
     encoding,
+    eviction,
     failures,
     faults,
     pages,
@@ -29,6 +30,8 @@ from lstqueue.embedded.eventlog import Stored
 from lstqueue.kube import port
 
 _RETURNS_DELETED = frozenset({port.PODS, port.SERVICES})
+_ACTIONS = ("binding", "eviction")
+"""Subresources that are no part of the object: something to do, by POST alone."""
 _HEALTH = ("/healthz", "/livez", "/readyz")
 
 
@@ -124,7 +127,7 @@ def _verb(request: Request, target: targets.Target) -> str:
         ("DELETE", True): "delete",
         ("DELETE", False): "deletecollection",
     }.get((request.method, name), "")
-    if target.subresource == "binding":
+    if target.subresource in _ACTIONS:
         verb = "create" if request.method == "POST" else ""
     elif target.subresource and verb == "delete":
         verb = ""
@@ -190,6 +193,8 @@ def _refuse_initial_events(parameters: requests.Parameters) -> None:
 
 
 def _create(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
+    if target.subresource == "eviction":
+        return _evict(state, request, target)
     requests.check_json(request.content_type)
     body = requests.decode(request.body)
     if target.subresource == "binding":
@@ -219,8 +224,16 @@ def _bind(state: backend.Backend, request: Request, target: targets.Target, body
     else:
         uid = (body.get("metadata") or {}).get("uid") or ""
         state.store.bind(target.namespace, target.name, body["target"]["name"], uid=uid)
-    done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-    return Answer(201, orjson.dumps(done))
+    return Answer(201, orjson.dumps(_DONE))
+
+
+def _evict(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
+    asked = requests.eviction(request.parameters, request.body, content_type=request.content_type)
+    eviction.evict(state.store, target.namespace, target.name, asked)
+    return Answer(201, orjson.dumps(_DONE))
+
+
+_DONE = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
 def _update(state: backend.Backend, request: Request, target: targets.Target) -> Answer:

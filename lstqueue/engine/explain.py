@@ -169,7 +169,7 @@ def _change(kept: Kept, job: model.Job, gang: gangs.Gang, code: model.Code) -> s
         then = "it would start now" if _nodes_fit(kept.free, gang) else "it would wait for room on nodes only"
         return f'With {missing} more of nominal quota in pool "{pool}" of queue "{job.queue}" {then}.'
     if code is model.Code.NO_ROOM:
-        return _smaller(kept, job, gang)
+        return _reopen(kept, job, gang) or _smaller(kept, job, gang)
     if code is model.Code.HEAD_OF_LINE:
         then = (
             "it would start now" if kept.free.could_place(gang) else "it would still wait for room or quota"
@@ -178,6 +178,16 @@ def _change(kept: Kept, job: model.Job, gang: gangs.Gang, code: model.Code) -> s
     if code is model.Code.NO_MATCHING_NODES:
         return _smaller_pods(kept, gang) or _advice(code)
     return _advice(code)
+
+
+def _reopen(kept: Kept, job: model.Job, gang: gangs.Gang) -> str:
+    """For gangs that closed nodes would have room for: how to open them. Empty for others."""
+    member = reasons.short_member(kept.free, gang)
+    columns, _ = reasons.closed_nodes(kept, member, job.groups[member.group].count)
+    cordoned = [node for node in (kept.nodes.nodes[column] for column in columns) if node.unschedulable]
+    if not cordoned or reasons.fitting(kept.free, member) >= job.groups[member.group].count:
+        return ""
+    return f"Uncordon {words.names([node.name for node in cordoned])} (kubectl uncordon)."
 
 
 def _smaller_pods(kept: Kept, gang: gangs.Gang) -> str:

@@ -31,15 +31,15 @@ _LACKING = 1 << 50
 class Entrant:
     """A waiting job in the simulation, in the order of the sequence it comes in.
 
-    `ready` is when its back-off ends, `duration` launch cost and run time in ms, None when not known;
-    `asked` says that the simulation must go on until it starts. `ghost` is the index of the ghost to ask for
-    a better deadline if this one ends after its own `deadline`; -1: none.
+    `ready` is when its back-off ends, `durations` launch cost and run time in ms by quantile, None when not
+    known; `asked` says that the simulation must go on until it starts. `ghost` is the index of the ghost to
+    ask for a better deadline if this one ends after its own `deadline`; -1: none.
     """
 
     gang: gangs.Gang
     lane: str | int
     ready: int
-    duration: int | None
+    durations: tuple[int, int, int] | None
     asked: bool
     ghost: int = -1
     deadline: int = 0
@@ -67,6 +67,7 @@ def simulate(
     entrants: Sequence[Entrant],
     ghosts: Sequence[Ghost],
     now: int,
+    which: int,
 ) -> Starts:
     """Play one quantile forward from `now`.
 
@@ -76,8 +77,9 @@ def simulate(
         entrants: Those who wait, first to last.
         ghosts: Hypothetical jobs.
         now: ms since the epoch.
+        which: The quantile of the entrants' run times, 0 to 2.
     """
-    play = _Play(free, ends, entrants, ghosts, now)
+    play = _Play(free, ends, entrants, ghosts, now, which)
     play.run(now)
     return play.starts
 
@@ -96,8 +98,10 @@ class _Play:
         entrants: Sequence[Entrant],
         ghosts: Sequence[Ghost],
         now: int,
+        which: int,
     ) -> None:
         self.starts = Starts()
+        self._which = which
         self._free, self._entrants, self._ghosts = free, entrants, ghosts
         self._missing = sum(entrant.asked for entrant in entrants) + len(ghosts)
         self._wanted = [0] * len(ghosts)
@@ -154,8 +158,8 @@ class _Play:
         """Start, in order, everybody who fits now. Room only shrinks here, so who failed stays failed."""
         failed = self._starved.copy()
         while True:
-            enough = (self._free.ledger.total[self._rows] >= self._needs).any(axis=1)
-            enough &= ~failed
+            options = self._free.ledger.total[self._rows] >= self._needs
+            enough = np.logical_or.reduce(options, axis=1) & ~failed
             candidates = enough.nonzero()[0]
             if not len(candidates):
                 return
@@ -176,12 +180,13 @@ class _Play:
             return False
         self.starts.entrants[index] = time
         self._missing -= entrant.asked
-        if entrant.duration is not None:
-            if self._ghosts and entrant.ghost >= 0 and time + entrant.duration <= entrant.deadline:
+        if entrant.durations is not None:
+            end = time + entrant.durations[self._which]
+            if self._ghosts and entrant.ghost >= 0 and end <= entrant.deadline:
                 self._drop(entrant.ghost)
             self._sequence += 1
             releases = room.release_after(entrant.gang.queue, taken, self._free)
-            heapq.heappush(self._events, (time + entrant.duration, self._sequence, releases, -1))
+            heapq.heappush(self._events, (end, self._sequence, releases, -1))
         return True
 
     def _drop(self, ghost: int) -> None:

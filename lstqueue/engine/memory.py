@@ -53,7 +53,6 @@ class Memory:
 
     def __init__(self) -> None:
         self._world: World | None = None
-        self._asked: dict[str, frozenset[str]] = {}
 
     def recall(self, snapshot: model.Snapshot, config: model.Config) -> World:
         """Take in a snapshot; what it leaves as it was is known already.
@@ -64,15 +63,11 @@ class Memory:
         world, self._world = self._world, None  # what fails on the way leaves nothing behind
         jobs = _by("jobs", snapshot.jobs, _uid)
         queues = _by("queues", snapshot.queues, _name)
-        if world is None or world.queues != queues:
-            self._asked = {}
         known: Mapping[str, model.Job] = {} if world is None else world.jobs
         changed = [uid for uid, job in jobs.items() if not _same(known.get(uid), job)]
         gone = [uid for uid in known if uid not in jobs] if len(known) + len(changed) > len(jobs) else []
         check(jobs[uid] for uid in changed)
-        for uid in (*changed, *gone):
-            self._asked.pop(uid, None)
-        resources = self._resources(jobs, queues)
+        resources = _asked(jobs, queues)
         nodes = {node.name: node for node in snapshot.nodes}
         if world is None or not world.is_of(config, queues, nodes, snapshot, resources):
             world, changed, gone = (
@@ -83,14 +78,6 @@ class Memory:
         world.take_in(jobs, changed, gone, nodes)
         self._world = world
         return world
-
-    def _resources(self, jobs: Mapping[str, model.Job], queues: Mapping[str, model.Queue]) -> tuple[str, ...]:
-        """What those that wait ask for."""
-        asked = self._asked
-        for uid, job in jobs.items():
-            if job.state in TRYING and uid not in asked and job.queue in queues:
-                asked[uid] = frozenset(name for group in job.groups for name, _ in group.shape.requests)
-        return tuple(sorted({PODS}.union(*set(asked.values()))))
 
 
 class World:
@@ -295,6 +282,16 @@ def _by(kind: str, things: Collection[Thing], key: Callable[[Thing], str]) -> di
         names = Counter(key(one) for one in things)
         raise ValueError(f"{kind}: {names.most_common(1)[0][0]} appears twice; give it once")
     return found
+
+
+def _asked(jobs: Mapping[str, model.Job], queues: Mapping[str, model.Queue]) -> tuple[str, ...]:
+    """Names of the resources that those who wait ask for."""
+    names = {PODS}
+    for job in jobs.values():
+        if job.state in TRYING and job.queue in queues:
+            for group in job.groups:
+                names.update([name for name, _ in group.shape.requests])
+    return tuple(sorted(names))
 
 
 def _same(known: model.Job | None, job: model.Job) -> bool:

@@ -68,13 +68,15 @@ def foresee(scene: Scene, asked: frozenset[str]) -> dict[str, Outlook]:
     free = scene.free.copy()
     for stake in scene.claims:
         free.charge(stake.rest)
+    entrants = [_entrant(turn, asked, ghost_of) for turn in turns]
     rounds = [
         forecast.simulate(
             free.copy(),
             [(times[which], releases) for times, releases in ends],
-            [_entrant(turn, which, asked, ghost_of) for turn in turns],
+            entrants,
             ghosts if which == _HI else (),
             scene.now,
+            which,
         )
         for which in _needed(scene)
     ]
@@ -118,16 +120,15 @@ def _ends(scene: Scene) -> list[tuple[estimate.Finish, list[room.Release]]]:
     return ends
 
 
-def _entrant(
-    turn: order.Turn, which: int, asked: frozenset[str], ghost_of: Mapping[str, int]
-) -> forecast.Entrant:
+def _entrant(turn: order.Turn, asked: frozenset[str], ghost_of: Mapping[str, int]) -> forecast.Entrant:
     job, left = turn.standing.job, turn.standing.left
-    duration = None
+    durations = None
     if left is not None:
-        quantile = (left.lo, left.mid, left.hi)[which]
-        duration = job.overhead + quantile
+        durations = (job.overhead + left.lo, job.overhead + left.mid, job.overhead + left.hi)
     ghost, deadline = ghost_of.get(job.uid, -1), job.deadline or 0
-    return forecast.Entrant(turn.gang, turn.lane, job.not_before, duration, job.uid in asked, ghost, deadline)
+    return forecast.Entrant(
+        turn.gang, turn.lane, job.not_before, durations, job.uid in asked, ghost, deadline
+    )
 
 
 def _ghosts(

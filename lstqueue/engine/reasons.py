@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from lstqueue.engine import gangs, model, room, words
 from lstqueue.engine.kept import Kept
 from lstqueue.topology.table import natural
@@ -36,6 +38,32 @@ def matching(free: room.Room, member: gangs.Member) -> int:
     """How many nodes a group may use, readiness and cordons left aside."""
     rows = free.ledger.rows.rows
     return max((int(rows[option.row].lasting.sum()) for option in member.options), default=0)
+
+
+def closed_nodes(kept: Kept, member: gangs.Member, count: int) -> tuple[list[int], bool]:
+    """The cordoned or unready nodes with which `count` pods of a group would have room.
+
+    Returns:
+        (columns of the nodes, whether those that are open could not hold all pods even when empty); no nodes
+        when they would not help, neither now nor when others leave.
+    """
+    ledger, empty = kept.free.ledger, kept.possible.empty().ledger
+    needed: list[tuple[list[int], bool]] = []
+    for option in member.options:
+        row = ledger.rows.rows[option.row]
+        closed = row.lasting & kept.nodes.closed()
+        open_ = int(empty.counts[option.row][row.mask].sum())
+        needs = ledger.rows.amounts[:, option.row]
+        asked = needs > 0
+        fit = (np.maximum(ledger.free[asked][:, closed], 0) // needs[asked, None]).min(axis=0, initial=count)
+        whole = open_ + int(empty.counts[option.row][closed].sum())
+        lacking = open_ < count <= whole
+        if lacking or int(ledger.total[option.row]) + int(fit.sum()) >= count:
+            needed.append((closed.nonzero()[0].tolist(), lacking))
+        elif open_ >= count:
+            return [], False
+    # A pool whose open nodes would do makes waiting for them worth while.
+    return min(needed, key=lambda one: one[1], default=([], False))
 
 
 def largest_node(empty: room.Room, member: gangs.Member) -> tuple[str, str, int]:
@@ -176,14 +204,35 @@ def _no_room(kept: Kept, job: model.Job) -> str:
     avoided = f" (avoiding {words.count(len(job.avoid), 'node')} that failed it)" if job.avoid else ""
     if fits == group.count:
         return f"Its groups fit one by one but not together{avoided}; {_promise(kept, job)}."
+    closed, lacking = closed_nodes(kept, member, group.count)
+    of_these, starts = _closed(kept, closed, lacking=lacking) if closed else ("", _STARTS)
     return (
         f'Group "{group.name}" is {words.pods(group)}, and {fits} of them fit now on'
-        f" {words.count(matching(kept.free, member), 'matching node')}{avoided}; {_promise(kept, job)}."
+        f" {words.count(matching(kept.free, member), 'matching node')}{of_these}{avoided};"
+        f" {_promise(kept, job, starts)}."
     )
 
 
-def _promise(kept: Kept, job: model.Job) -> str:
-    starts = "it starts when others leave"
+_STARTS = "it starts when others leave"
+
+
+def _closed(kept: Kept, columns: list[int], *, lacking: bool) -> tuple[str, str]:
+    """Which of its nodes are closed, and what to do for it to start."""
+    nodes = [kept.nodes.nodes[column] for column in columns]
+    who = words.names(sorted((node.name for node in nodes), key=natural))
+    verb, they = ("is", "it") if len(nodes) == 1 else ("are", "they")
+    cordoned = all(node.unschedulable for node in nodes)
+    if cordoned:
+        what, undone = "cordoned", f"{they} {verb} uncordoned"
+    elif any(node.unschedulable for node in nodes):
+        what, undone = "cordoned or not ready", f"{they} {verb} uncordoned or ready again"
+    else:
+        what, undone = "not ready", f"{they} {verb} ready again"
+    starts = f"it starts when {undone}" if lacking else f"{_STARTS}, or {undone}"
+    return f", of which {who} {verb} {what}", starts
+
+
+def _promise(kept: Kept, job: model.Job, starts: str = _STARTS) -> str:
     return f"{starts}, but its deadline cannot hold" if kept.standings[job.uid].hopeless else starts
 
 

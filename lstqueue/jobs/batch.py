@@ -159,7 +159,7 @@ def unit(raw: Mapping[str, Any]) -> UnitView:
         completion_time=times.parse(status["completionTime"]) if status.get("completionTime") else None,
         begun=bool(status.get("startTime")),
         job=labels.get(names.LABEL_JOB, ""),
-        attempt=views.number(labels.get(names.LABEL_ATTEMPT), -1),
+        attempt=views.counter(labels.get(names.LABEL_ATTEMPT), -1),
         stamp=_labels(template).get(names.LABEL_JOB, "") if names.GATE in gates else "",
         gates=gates,
         patient=spec.get("podReplacementPolicy") == "Failed",
@@ -278,10 +278,25 @@ def relabel_pod(pod: views.PodView, *, job: str) -> Object:
     return {"metadata": {"resourceVersion": pod.version, "labels": _pod_labels(job)}}
 
 
-def probe_pod(name: str, template: Mapping[str, Any]) -> Object:
+def let_go_pod(pod: views.PodView) -> Object:
+    """Build the patch that hands a gated pod to the scheduler as if we had never had it: no gate, no pin.
+
+    Without our labels it is a foreign pod from then on, and counts as that. Raises ValueError for a pod that
+    is not gated.
+    """
+    if pod.pinning is None:
+        raise ValueError(f"pod {pod.namespace}/{pod.name} is not gated")
+    gates = [{"name": gate} for gate in pod.pinning.gates if gate != names.GATE]
+    return {
+        "metadata": {"resourceVersion": pod.version, "labels": dict.fromkeys(_OURS)},
+        "spec": {"schedulingGates": gates or None},
+    }
+
+
+def probe_pod(template: Mapping[str, Any]) -> Object:
     """Build a pod of a Job for a dry run: the server then says what it would make of it."""
     labels = {key: value for key, value in _labels(template).items() if key not in _GENERATED}
-    metadata: Object = {"generateName": f"{name}-", "labels": labels}
+    metadata: Object = {"generateName": names.PROBE, "labels": labels}
     annotations = (template.get("metadata") or {}).get("annotations")
     if annotations:
         metadata["annotations"] = annotations

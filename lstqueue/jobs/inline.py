@@ -163,7 +163,7 @@ def probe_pod(gang: Gang, group: str, template: Mapping[str, Any]) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {**metadata, "generateName": f"{gang.name}-"},
+        "metadata": {**metadata, "generateName": names.PROBE},
         "spec": built["spec"],
     }
 

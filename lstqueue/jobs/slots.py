@@ -53,6 +53,25 @@ def book(view: batch.UnitView, pods: Iterable[views.PodView], places: int, *, at
     return Book(places, taken, frozenset(free[open_:]), waiting, lacking=max(0, open_ - len(waiting)))
 
 
+class Books:
+    """The book of one Job, made anew only when what it is made of has changed.
+
+    It costs a look at all pods, and is asked for several times for each of their events.
+    """
+
+    def __init__(self) -> None:
+        self._of: tuple[batch.UnitView, tuple[views.PodView, ...], int, int] | None = None
+        self._book: Book | None = None
+
+    def book(self, view: batch.UnitView, pods: Iterable[views.PodView], places: int, *, attempt: int) -> Book:
+        """Return what `book` does."""
+        of = (view, tuple(pods), places, attempt)
+        # Tuples compare by identity first: projections that are the same are the same objects.
+        if self._book is None or of != self._of:
+            self._of, self._book = of, book(view, of[1], places, attempt=attempt)
+        return self._book
+
+
 def next_in(view: batch.UnitView, booked: Book) -> list[tuple[int, views.PodView]]:
     """Return the gated pods to let go now, with their places, in the order of the places.
 

@@ -36,7 +36,7 @@ class PodView:
     `owner` is the UID of its controller. `index` is its completion index, -1 when it has none. `attempt` is
     -1 until it is ungated. `aim` is the node it was pinned to when it was ungated, `slot` the rank it was
     given and `charge` "queue/pool" as stamped then. `refused` says that a kubelet would not have it.
-    `created` (ms) is kept while it is gated.
+    `created` (ms), and `owner_job`, the name of the Job that controls it, are kept while it is gated.
     """
 
     uid: str
@@ -63,6 +63,7 @@ class PodView:
     pinning: Pinning | None = None
     created: int = 0
     slot: int = -1
+    owner_job: str = ""
 
     @property
     def gone(self) -> bool:
@@ -143,8 +144,8 @@ def pod(raw: Object) -> PodView:
         job=ours,
         owner=_controller(meta),
         group=labels.get(names.LABEL_GROUP, ""),
-        restart=number(labels.get(names.LABEL_RESTART), 0),
-        attempt=number(labels.get(names.LABEL_ATTEMPT), -1) if let_go else -1,
+        restart=counter(labels.get(names.LABEL_RESTART), 0),
+        attempt=counter(labels.get(names.LABEL_ATTEMPT), -1) if let_go else -1,
         index=number(labels.get(INDEX) or annotations.get(INDEX), -1),
         aim=_aim(spec) if let_go else "",
         charge=annotations.get(names.ANNOTATION_CHARGE, ""),
@@ -155,6 +156,7 @@ def pod(raw: Object) -> PodView:
         pinning=pinning,
         created=times.parse(meta["creationTimestamp"]) if pinning and meta.get("creationTimestamp") else 0,
         slot=number(annotations.get(names.ANNOTATION_RANK), -1) if let_go else -1,
+        owner_job=_job_name(meta) if pinning else "",
     )
 
 
@@ -171,7 +173,7 @@ def child(raw: Object) -> ChildView:
         version=meta["resourceVersion"],
         job=_controller(meta, f"{names.GROUP}/"),
         group=labels.get(names.LABEL_GROUP, ""),
-        restart=number(labels.get(names.LABEL_RESTART), 0),
+        restart=counter(labels.get(names.LABEL_RESTART), 0),
         parallelism=spec.get("parallelism", 1),
         suspended=bool(spec.get("suspend")),
         deleting="deletionTimestamp" in meta,
@@ -208,13 +210,21 @@ def ranges(numbers: tuple[int, ...]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
-def number(text: str | None, default: int) -> int:
-    """Read a label that ought to be a number; one that somebody spoilt reads as `default`."""
-    return int(text) if text and len(text) < _DIGITS and text.isascii() and text.isdigit() else default
+def number(text: str | None, default: int, *, digits: int = 9) -> int:
+    """Read a label that ought to be a number; one that somebody spoilt reads as `default`.
+
+    Numbers of more than `digits` are no index of ours; Python even refuses to read very long ones.
+    """
+    return int(text) if text and len(text) <= digits and text.isascii() and text.isdigit() else default
 
 
-_DIGITS = 10
-"""Longer numbers are no index or counter of ours; Python even refuses to read very long ones."""
+def counter(text: str | None, default: int) -> int:
+    """Read a label that holds a counter of a status, which may be as long as `COUNTED` is."""
+    return number(text, default, digits=len(str(COUNTED)))
+
+
+COUNTED = 2**53
+"""Counters stay below this, the largest number that every reader of JSON takes for what it is."""
 
 
 def _controller(meta: Object, group: str = "") -> str:
@@ -222,6 +232,14 @@ def _controller(meta: Object, group: str = "") -> str:
     for reference in meta.get("ownerReferences") or ():
         if reference.get("controller") and str(reference["apiVersion"]).startswith(group):
             return str(reference["uid"])
+    return ""
+
+
+def _job_name(meta: Object) -> str:
+    """Return the name of the Job that controls an object, "" where there is none."""
+    for reference in meta.get("ownerReferences") or ():
+        if reference.get("controller") and reference["kind"] == "Job":
+            return str(reference["name"])
     return ""
 
 

@@ -207,7 +207,13 @@ def _use_service_account(configuration: client.Configuration) -> None:
         ) from error
 
 
+def _any_exists(paths: str) -> bool:
+    return any(pathlib.Path(part).exists() for part in paths.split(os.pathsep))
+
+
 async def _use_kubeconfig(configuration: client.Configuration, path: str, context: str | None) -> None:
+    if not _any_exists(path):
+        raise LoginError(f"kubeconfig {path!r} does not exist; name one that does, or give a url")
     try:
         loader = await config.load_kube_config(  # type: ignore[no-untyped-call]
             config_file=path, context=context, client_configuration=configuration, persist_config=False

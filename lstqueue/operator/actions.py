@@ -1,8 +1,7 @@
 """Turns steps of the lifecycle into writes, each conditional on the very state it was decided for.
 
 Statuses are handed to `commits`; here are the writes to child Jobs, Services and pods, and the question to
-the API server that comes before all of them. Replies go into the cache at once, so that the next pass does
-not wait for the watch.
+the API server that comes before all of them. What a write answers is taken in like that of a commit.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from lstqueue.api import names
 from lstqueue.jobs import inline
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
-from lstqueue.operator import commits, intake, ledger, outbox, steps
+from lstqueue.operator import commits, intake, ledger, outbox, steps, units
 
 Urgency = outbox.Urgency
 _REMOVAL = 60_000
@@ -67,7 +66,7 @@ class Actions:
         """Have the API server say what it makes of a gang's pods."""
         job, templates = record.ledger, record.templates
         assert job.spec is not None
-        shape, existing = job.spec.shape, job.spec.ref.name if job.spec.ref is not None else ""
+        shape, existing = job.spec.shape, job.spec.ref is not None
 
         async def run() -> None:
             answered(record, await asked.ask(job.gang(), shape, templates, existing=existing))
@@ -228,6 +227,8 @@ class Actions:
                         self._cache.units.was_suspended(raw["metadata"]["uid"], self._now())
                 elif patch.resource == port.PODS:
                     self._cache.apply_pod("MODIFIED", raw)
+                    if step.why == units.LEFT_RUNNING and record.unit is not None:
+                        self._cache.units.was_let_go(record.unit.uid)
                 else:
                     self._cache.apply_ledger("MODIFIED", raw)
 

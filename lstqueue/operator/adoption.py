@@ -56,9 +56,28 @@ def waits(gang: Gang) -> str:
         return f"pod {unbound[0].name} of Job {view.key} has no node yet"
     if len(present) < view.wanted:
         return f"{view.wanted - len(present)} of the pods of Job {view.key} are not there yet"
+    leaving = _twice(view, present)
+    if leaving:
+        return f"pod {leaving} of Job {view.key} is still there beside the one that takes its place"
     if not _pool(gang, present):
         nodes = ", ".join(sorted({pod.node for pod in present})[:3])
         return f"no pool of the queue has all the nodes of Job {view.key} ({nodes}, ...); suspend it"
+    return ""
+
+
+def _twice(view: batch.UnitView, present: list[views.PodView]) -> str:
+    """Return the name of a pod beside which there is another in its place, "" for none.
+
+    An admission has one node for each place, and two of them must not be made one.
+    """
+    if not view.ranked:
+        spare = len(present) - view.wanted
+        return next((pod.name for pod in present if pod.deleting), "") if spare > 0 else ""
+    seen: dict[int, views.PodView] = {}
+    for pod in sorted(present, key=lambda pod: not pod.deleting):
+        if pod.index in seen:
+            return seen[pod.index].name
+        seen[pod.index] = pod
     return ""
 
 
@@ -137,7 +156,7 @@ def book(gang: Gang, view: batch.UnitView) -> slots.Book:
     """Return how the pods of a Job stand to the places of its admission."""
     status = gang.ledger.status
     places = status.admission.width if status.admission is not None else view.size
-    return slots.book(view, gang.pods, places, attempt=status.attempt)
+    return gang.books.book(view, gang.pods, places, attempt=status.attempt)
 
 
 def known(status: ledger.Status, view: batch.UnitView) -> ledger.Status:

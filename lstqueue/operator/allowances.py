@@ -25,6 +25,9 @@ Phase = ledger.Phase
 Charged = tuple[quotas.Charge, int]
 """An object, and how many of it."""
 
+Left = list[tuple[quotas.Quota, dict[str, int]]]
+"""The quotas of a namespace, and by key how much is left of each."""
+
 _HOLDING = frozenset({Phase.CLAIMING, Phase.ADMITTED, Phase.RUNNING, Phase.SUSPENDING})
 _JOB = quotas.objects("count/jobs.batch")
 _SERVICE = quotas.objects("count/services", "services")
@@ -42,7 +45,8 @@ class Allowances:
         self._records = known
         self._ring = ring
         self._quotas: dict[str, dict[str, quotas.Quota]] = {}
-        self._left: dict[str, list[tuple[quotas.Quota, dict[str, int]]]] = {}
+        self._left: dict[str, Left] = {}
+        self._settled: dict[str, Left] = {}
         self._waiting: set[str] = set()
         self._known: dict[tuple[str, str, int], str] = {}
 
@@ -69,9 +73,14 @@ class Allowances:
         """
         if not self._quotas and not self._waiting:
             self._left.clear()
+            self._settled.clear()
             return []
-        before = self._left
+        before = self._settled
         self._count()
+        # `take` goes on charging what is left: compared with that, who it refused would never be told.
+        self._settled = {
+            namespace: [(quota, dict(keys)) for quota, keys in left] for namespace, left in self._left.items()
+        }
         same = {namespace for namespace, left in self._left.items() if left == before.get(namespace)}
         self._waiting = set()
         relieved = []
@@ -80,7 +89,7 @@ class Allowances:
             if namespace not in self._left and not record.short:
                 continue
             if namespace in same and record.engine_job is not None:
-                # Neither what is left nor what it needs has changed since the last pass.
+                # Neither what was left at the beginning of the last pass nor what it needs has changed.
                 self._waiting.update([namespace] if record.short else [])
                 continue
             short = self._short_alike(record) if _waits(record) else ""

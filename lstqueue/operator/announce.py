@@ -79,7 +79,10 @@ def _turn(
         yield "Preempted", f"suspended to make room for {f'DeadlineJob {whom}' if whom else 'another'}", True
     elif status.phase is Phase.SUSPENDING:
         words = _words(status, _KINDS.SUSPENDED) or _words(status, _KINDS.ADMITTED)
-        yield "Suspended", f"{status.suspension}: {words}" if words else status.suspension, True
+        if status.suspension == ledger.INACTIVE and not words:
+            words = f"spec.active of DeadlineJob {after.name} is false; set it to true to queue it again"
+        words = words or f"see DeadlineJob {after.name}"
+        yield "Suspended", f"{status.suspension}: {words}", True
     elif status.phase in (Phase.FAILED, Phase.REJECTED):
         finished = conditions.get(status.conditions, _KINDS.FINISHED)
         reason = finished.reason if finished is not None else status.phase.value

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from lstqueue.api import names, times
 from lstqueue.kube import backoff, limits, port, reflector, sweep
-from lstqueue.operator import announce, bell, events, keeper, loop, metrics, queue_status
+from lstqueue.operator import announce, bell, events, keeper, loop, metrics, queue_status, strays
 from lstqueue.operator import cache as caches
 from lstqueue.operator import settings as all_settings
 
@@ -65,16 +65,14 @@ class Operator:
         self._bell = bell.Bell(quiet=self.settings.quiet, at_most=self.settings.at_most)
         self.cache = caches.Cache(self._bell.ring)
         # Words have an allowance of their own, so that nothing that counts ever waits for them.
-        self.events = events.Recorder(
-            limits.LimitedApi(
-                api,
-                rate=self.settings.events_per_second,
-                burst=self.settings.event_burst,
-                in_flight=1,
-                fence=fence,
-            ),
-            now=now,
+        self.words = limits.LimitedApi(
+            api,
+            rate=self.settings.events_per_second,
+            burst=self.settings.event_burst,
+            in_flight=1,
+            fence=fence,
         )
+        self.events = events.Recorder(self.words, now=now)
         announcer = announce.Announcer(self.events.tell, self.cache.name_of)
         self.loop = loop.Loop(
             self.api,
@@ -86,6 +84,7 @@ class Operator:
             told=announcer.wrote,
         )
         self.keeper = keeper.Keeper(self.api, self.cache, self.events, now=now, settings=self.settings)
+        self.strays = strays.Strays(self.api, self.cache, self.events, now=now)
         self.synced = asyncio.Event()
         self.reflectors = [
             self._reflector(port.PODS, self.cache.apply_pod, labels=OURS),
@@ -126,11 +125,13 @@ class Operator:
             await there.wait()
         if self._fed:
             await self._swept.wait()
+        self.cache.units.settled()
         self.synced.set()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.loop.steps())
             group.create_task(self.loop.run())
             group.create_task(self.keeper.run())
+            group.create_task(self.strays.run())
 
     async def _sweeps(self) -> None:
         failures, delays = 0, backoff.Backoff(base=self.settings.retry_first, limit=self.settings.retry_most)
@@ -183,7 +184,7 @@ class Operator:
         return reflector.Reflector(
             self.api,
             resource,
-            on_event=on_event,
+            on_event=self.cache.guard.each(resource.kind, on_event),
             labels=labels,
             fields=fields,
             page_size=self.settings.page_size,

@@ -8,7 +8,6 @@ Indexes by gang and by node make a change cost what it touches, not the size of 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,9 +15,9 @@ from typing import Any
 from lstqueue.api import names
 from lstqueue.engine import model
 from lstqueue.jobs import inline, views
-from lstqueue.operator import allowances, fitting, records, units
+from lstqueue.operator import allowances, fitting, guard, namespaces, records, units
 from lstqueue.operator import ledger as ledgers
-from lstqueue.operator import nodes as node_views
+from lstqueue.operator import occupancy as occupancies
 from lstqueue.operator import queues as queue_views
 from lstqueue.topology import model as topology
 
@@ -31,33 +30,35 @@ FOR_EVER = 1 << 64
 
 
 Record = records.Record
+Read = Callable[[Object, ledgers.Ledger | None], ledgers.Ledger]
 
 
 class Cache:
     """Projections of DeadlineJobs, GPUQueues, child Jobs, pods and nodes.
 
     `touched` collects the UIDs of DeadlineJobs to look at again, and `touches` is set when there are any;
-    `changed` says that a pass could decide something new. `ring` is called on every meaningful change.
+    `changed` says that a pass could decide something new. `strays` are UIDs of pods behind our gate that may
+    belong to nobody, and `strayed` is set when one is added. `ring` is called on every meaningful change.
     """
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
+        self.guard = guard.Guard()
         self.records: dict[str, Record] = {}
         self.queues: dict[str, queue_views.QueueView] = {}
-        self.nodes: dict[str, node_views.NodeView] = {}
-        self.namespaces: dict[str, dict[str, str]] = {}
+        self.occupancy = occupancies.Occupancy()
+        self.nodes = self.occupancy.nodes
+        self.namespaces = namespaces.Namespaces()
         self.touched: set[str] = set()
         self.touches = asyncio.Event()
         self.changed = True
         self.units = units.Units(self._fit, self._touch)
         self.allowances = allowances.Allowances(self.records, self._stir)
-        self._gangs_on: dict[str, Counter[str]] = {}
-        self._admitted_on: dict[str, set[str]] = {}
-        self._node_used: dict[str, dict[str, int]] = {}
-        self._engine_nodes: dict[str, topology.Node] = {}
         self._pods: dict[str, views.PodView] = {}
         self._pods_of: dict[str, set[str]] = {}
         self._orphans: dict[str, dict[str, views.PodView]] = {}
+        self.strays: set[str] = set()
+        self.strayed = asyncio.Event()
         self._children: dict[str, views.ChildView] = {}
         self._children_of: dict[str, dict[str, views.ChildView]] = {}
         self._buried: dict[str, int] = {}
@@ -65,7 +66,15 @@ class Cache:
     # DeadlineJobs
 
     def apply_ledger(self, event: str, raw: Object) -> None:
-        """Take in a DeadlineJob as a watch or a write's reply shows it."""
+        """Take in a DeadlineJob as a watch or a write's reply shows it; hold back one that cannot be read."""
+        problem = self.guard.attempt(
+            "DeadlineJob", guard.named(raw), lambda: self._apply_ledger(event, raw, ledgers.read)
+        )
+        if problem:
+            self._apply_ledger(event, raw, ledgers.unread)
+            self.records[raw["metadata"]["uid"]].unreadable = guard.words(problem)
+
+    def _apply_ledger(self, event: str, raw: Object, read: Read) -> None:
         uid, version = raw["metadata"]["uid"], int(raw["metadata"]["resourceVersion"])
         record = self.records.get(uid)
         if event == "DELETED":
@@ -73,16 +82,20 @@ class Cache:
             return
         if version <= self._buried.get(uid, -1) or (record and version <= record.ledger.version):
             return
-        seen = ledgers.read(raw, record.ledger if record else None)
-        self._place(uid, record.ledger.status.admission if record else None, seen.status.admission)
+        seen = read(raw, record.ledger if record else None)
+        self.occupancy.place(uid, record.ledger.status.admission if record else None, seen.status.admission)
         if record is None:
             record = self.records[uid] = Record(seen)
+            self.namespaces.enter(seen.namespace, uid)
             self._adopt(record)
         if seen.generation != record.ledger.generation:
             record.told_at = 0
+        if seen.status.back_off.avoid != record.ledger.status.back_off.avoid:
+            # Which nodes it avoids is part of why it waits.
+            record.told_at = 0
         if record.evicted and seen.status.restarts != record.ledger.status.restarts:
             record.evicted.clear()
-        record.ledger = seen
+        record.ledger, record.unreadable = seen, ""
         record.engine_job = None
         if seen.final:
             record.templates = {}
@@ -115,21 +128,13 @@ class Cache:
         self._remember_end(uid, version)
         self.units.forget(uid)
         if record is not None:
-            self._place(uid, record.ledger.status.admission, None)
+            self.namespaces.leave(record.ledger.namespace, uid)
+            self.occupancy.place(uid, record.ledger.status.admission, None)
             if record.pods:
                 self._orphans[uid] = {**self._orphans.get(uid, {}), **record.pods}
+                for pod in record.pods.values():
+                    self._note_stray(pod)
             self._touch(uid)
-
-    def _place(self, uid: str, before: ledgers.Admission | None, after: ledgers.Admission | None) -> None:
-        """Keep who is admitted where."""
-        if before == after:
-            return
-        for node in before.nodes if before is not None else ():
-            self._admitted_on[node].discard(uid)
-            if not self._admitted_on[node]:
-                del self._admitted_on[node]
-        for node in after.nodes if after is not None else ():
-            self._admitted_on.setdefault(node, set()).add(uid)
 
     def _remember_end(self, uid: str, version: int) -> None:
         """A write's reply may arrive after the watch told of the deletion; it must not revive the object."""
@@ -170,6 +175,7 @@ class Cache:
                     record.lost[view.uid] = view
                 self._touch(view.job)
 
+    @guard.one("Job")
     def apply_job(self, event: str, raw: Object) -> None:
         """Take in any Job of the cluster: a child of ours, or one of a user's own.
 
@@ -209,7 +215,7 @@ class Cache:
         )
 
     def _selected(self, queue: queue_views.QueueView, namespace: str) -> bool:
-        return queue.selects(self.namespaces.get(namespace, {}))
+        return queue.selects(self.namespaces.labels(namespace))
 
     def name_of(self, uid: str) -> str:
         """Return namespace/name of a DeadlineJob, "" where it is not known."""
@@ -221,6 +227,7 @@ class Cache:
         self._buried.pop(raw["metadata"]["uid"], None)
         self.apply_child("ADDED", raw)
 
+    @guard.one("Pod")
     def apply_pod(self, event: str, raw: Object) -> None:
         """Take in a pod, ours or anybody's.
 
@@ -243,13 +250,13 @@ class Cache:
     def _put_pod(self, known: views.PodView | None, seen: views.PodView | None) -> None:
         """Replace a pod and what was counted for it."""
         if known is not None:
-            self._count(known, -1)
+            self.occupancy.count(known, -1)
             del self._pods[known.uid]
             self._disown(known)
             if known.job:
                 self._leave(known)
         if seen is not None:
-            self._count(seen, 1)
+            self.occupancy.count(seen, 1)
             self._pods[seen.uid] = seen
             if seen.owner:
                 self._pods_of.setdefault(seen.owner, set()).add(seen.uid)
@@ -272,7 +279,23 @@ class Cache:
         record = self._record_of(pod)
         home = record.pods if record is not None else self._orphans.setdefault(pod.job, {})
         home[pod.uid] = pod if record is None else fitting.member(record, pod)
+        if record is None or not _maker(record, pod):
+            self._note_stray(pod)
         self._touch(pod.job)
+
+    def _note_stray(self, pod: views.PodView) -> None:
+        if pod.gated:
+            self.strays.add(pod.uid)
+            self.strayed.set()
+
+    def stray(self, uid: str) -> views.PodView | None:
+        """Return a pod behind our gate that no DeadlineJob of its label cares for, None when that is over."""
+        pod = self._pods.get(uid)
+        if pod is None or not pod.gated or pod.deleting or pod.gone:
+            return None
+        record = self.records.get(pod.job)
+        led = record is not None and record.ledger.namespace == pod.namespace and _maker(record, pod)
+        return None if led else pod
 
     def _leave(self, pod: views.PodView) -> None:
         record = self._record_of(pod)
@@ -295,40 +318,16 @@ class Cache:
         record.engine_job = None
         return record
 
-    def _count(self, pod: views.PodView, sign: int) -> None:
-        """Count a pod where it is bound, until it has ended."""
-        place = pod.node or pod.aim
-        if pod.job and place:
-            gangs = self._gangs_on.setdefault(place, Counter())
-            gangs[pod.job] += sign
-            if not gangs[pod.job]:
-                del gangs[pod.job]
-            if not gangs:
-                del self._gangs_on[place]
-        if pod.node and not pod.gone:
-            used = self._node_used.setdefault(pod.node, {})
-            for name, amount in pod.requests:
-                used[name] = used.get(name, 0) + sign * amount
-            if not any(used.values()):
-                # Names of nodes that came and went would add up.
-                del self._node_used[pod.node]
-            self._engine_nodes.pop(pod.node, None)
-
     # Nodes and queues
 
+    @guard.one("Node")
     def apply_node(self, event: str, raw: Object) -> None:
-        """Take in a node; heartbeats, which change nothing that matters, are dropped here."""
+        """Take in a node."""
         name = raw["metadata"]["name"]
-        if event == "DELETED":
-            self.nodes.pop(name, None)
-        else:
-            seen = node_views.read(raw)
-            if self.nodes.get(name) == seen:
-                return
-            self.nodes[name] = seen
-        self._engine_nodes.pop(name, None)
-        self.touched |= self._admitted_on.get(name, set())
-        for uid in self._gangs_on.get(name, ()):
+        if not self.occupancy.apply(event, raw):
+            return
+        self.touched |= self.occupancy.admitted(name)
+        for uid in self.occupancy.present(name):
             if uid in self.records:
                 # Whether its pods there can end may have changed.
                 self.records[uid].engine_job = None
@@ -339,7 +338,7 @@ class Cache:
         """Return the gangs that are admitted on any of these nodes, or have pods there, by UID."""
         uids: set[str] = set()
         for node in nodes:
-            uids.update(self._admitted_on.get(node, ()), self._gangs_on.get(node, ()))
+            uids.update(self.occupancy.admitted(node), self.occupancy.present(node))
         return [self.records[uid] for uid in sorted(uids) if uid in self.records]
 
     def stale(self, node: str) -> bool:
@@ -358,6 +357,7 @@ class Cache:
             if not pod.gone and _of_earlier_run(record, pod) and self.stale(pod.node or pod.aim)
         }
 
+    @guard.one("GPUQueue")
     def apply_queue(self, event: str, raw: Object) -> None:
         """Take in a GPUQueue."""
         name, uid = raw["metadata"]["name"], raw["metadata"]["uid"]
@@ -382,20 +382,14 @@ class Cache:
 
     # Namespaces
 
+    @guard.one("Namespace")
     def apply_namespace(self, event: str, raw: Object) -> None:
         """Take in the labels of a namespace, which name its default queue and let queues choose it."""
-        name = raw["metadata"]["name"]
-        known = self.namespaces.get(name)
-        if event == "DELETED":
-            self.namespaces.pop(name, None)
-        else:
-            self.namespaces[name] = dict(raw["metadata"].get("labels") or {})
-        if self.namespaces.get(name) == known:
+        if not self.namespaces.apply(event, raw):
             return
-        for record in self.records.values():
-            if record.ledger.namespace == name:
-                record.engine_job, record.told_at = None, 0
-                self.touched.add(record.ledger.uid)
+        for uid in self.namespaces.jobs(raw["metadata"]["name"]):
+            self.records[uid].engine_job, self.records[uid].told_at = None, 0
+            self.touched.add(uid)
         self._stir()
 
     def queue_of(self, job: ledgers.Ledger) -> str:
@@ -403,7 +397,7 @@ class Cache:
         if job.status.admission is not None:
             return job.status.admission.queue
         named = job.spec.queue if job.spec is not None else ""
-        return named or self.namespaces.get(job.namespace, {}).get(names.LABEL_DEFAULT_QUEUE, "")
+        return named or self.namespaces.default_queue(job.namespace)
 
     def spec_of(self, job: ledgers.Ledger) -> ledgers.Spec | None:
         """Return the spec of a job with what its queue says where it says nothing itself."""
@@ -435,18 +429,12 @@ class Cache:
     # Reading
 
     def engine_nodes(self) -> Iterator[topology.Node]:
-        """Yield the nodes with what is used on them; only those that changed are built anew."""
-        for name in self.nodes:
-            node = self.engine_node(name)
-            if node is not None:
-                yield node
+        """Yield the nodes with what is used on them."""
+        return self.occupancy.engine_nodes()
 
     def engine_node(self, name: str) -> topology.Node | None:
         """Return a node with what is used on it, None for one that is not there."""
-        node, view = self._engine_nodes.get(name), self.nodes.get(name)
-        if node is None and view is not None:
-            node = self._engine_nodes[name] = view.engine_node(self._node_used.get(name, {}))
-        return node
+        return self.occupancy.engine_node(name)
 
     def orphan_pods(self) -> Iterable[tuple[str, dict[str, views.PodView]]]:
         """Return pods of ours whose DeadlineJob is gone, by its UID; they hold room until they go."""
@@ -479,6 +467,11 @@ def _of_earlier_run(record: Record, pod: views.PodView) -> bool:
     if record.unit is None:
         return pod.restart < status.restarts
     return not record.unit.patient and (status.admission is None or pod.attempt != status.attempt)
+
+
+def _maker(record: Record, pod: views.PodView) -> bool:
+    """Whether a pod was made by what its DeadlineJob leads: labels may be copied to whatever Job."""
+    return pod.owner in record.children or (record.unit is not None and record.unit.uid == pod.owner)
 
 
 def _only_moved(known: views.PodView, meta: Object) -> bool:

@@ -92,6 +92,7 @@ class Commits:
                 seen.status,
                 phase=Phase.CLAIMING,
                 claim=claimed,
+                claim_queue=claiming.queue,
                 gang=statuses.gang_text(groups) or seen.status.gang,
                 published=replace(published, code=None),
                 held="",
@@ -138,7 +139,9 @@ class Commits:
         if not wanted.for_uid:
             return True
         owner = self._cache.records.get(wanted.for_uid)
-        claim = owner.ledger.status.claim if owner is not None and owner.ledger.may_claim else None
+        if owner is None or not owner.ledger.may_claim or holding.hindered(owner, self._cache):
+            return False
+        claim = owner.ledger.status.claim
         return claim is not None and model.Victim(wanted.uid, wanted.attempt) in claim.victims
 
     def _for_whom(self, wanted: model.Suspend) -> str:

@@ -49,12 +49,17 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What to tell: a reason in one word, and a sentence. `warning`: somebody should do something."""
+    """What to tell: a reason in one word, and a sentence.
+
+    `warning`: somebody should do something. `once`: it is about a state and not about something that
+    happened, so that one Event says it while the API server keeps that, whichever process tells it again.
+    """
 
     subject: Subject
     reason: str
     message: str
     warning: bool = False
+    once: bool = False
 
 
 @dataclass(slots=True)
@@ -134,10 +139,12 @@ class Recorder:
     async def _write(self, note: Note, times_told: int, now: int) -> None:
         key = (note.subject.uid, note.reason)
         told = self._told.get(key)
-        if told is not None and now - told.at < TOGETHER and await self._count(note, told, times_told, now):
+        fresh = told is not None and now - told.at < TOGETHER and not note.once
+        if told is not None and fresh and await self._count(note, told, times_told, now):
             return
         body = render(note, at=now, count=times_told)
-        # On a conflict an earlier try of this very note went through, and its reply was lost.
+        # On a conflict an earlier try of this very note went through and its reply was lost, or, of what is
+        # to be told once, another process has told it.
         with contextlib.suppress(port.ConflictError):
             await self._api.create(port.EVENTS, note.subject.namespace, body)
         self._told[key] = _Told(body["metadata"]["name"], times_told, now)
@@ -161,9 +168,13 @@ class Recorder:
 
 
 def render(note: Note, *, at: int, count: int = 1) -> dict[str, Any]:
-    """Return the Event as the API has it; its name depends on what is told and when, so that tries meet."""
+    """Return the Event as the API has it.
+
+    Its name depends on what is told and when, so that tries meet; not on when where it is told once.
+    """
     subject = note.subject
-    digest = hashlib.sha256(f"{subject.uid}/{note.reason}/{at}".encode()).hexdigest()[:16]
+    told = f"{subject.uid}/{note.reason}/{note.message if note.once else at}"
+    digest = hashlib.sha256(told.encode()).hexdigest()[:16]
     return {
         "apiVersion": "v1",
         "kind": "Event",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lstqueue.engine import model
-from lstqueue.jobs import batch, slots, views
+from lstqueue.jobs import batch, views
 from lstqueue.operator import records, units
 
 
@@ -45,7 +45,7 @@ def settle(record: records.Record) -> None:
     if view is None:
         return
     places = _places(record, view)
-    booked = slots.book(view, record.pods.values(), places, attempt=record.ledger.status.attempt)
+    booked = record.books.book(view, record.pods.values(), places, attempt=record.ledger.status.attempt)
     record.children = {view.uid: batch.child(view, record.ledger.uid, parallelism=places, done=booked.done)}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lstqueue.api import names
-from lstqueue.operator import allowances
+from lstqueue.operator import allowances, guard, ledger
 from lstqueue.operator import cache as caches
 
 NOTHING = ("", "")
@@ -16,6 +16,8 @@ def back(record: caches.Record, cache: caches.Cache) -> Why:
     The code is empty too where the engine's own, HeldBack, says all there is to say.
     """
     job = record.ledger
+    if record.unreadable:
+        return guard.CODE, record.unreadable
     if job.deleting:
         return "", "is being deleted"
     if job.spec is not None and not job.spec.active:
@@ -29,6 +31,23 @@ def back(record: caches.Record, cache: caches.Cache) -> Why:
     return _by_queue(record, cache) or short or _for_a_while(record, cache)
 
 
+def hindered(record: caches.Record, cache: caches.Cache) -> bool:
+    """Whether a job that has a claim could not be admitted now; that an answer is late is no hindrance."""
+    return bool(record.hindered[0] or record.held_back or forfeited(record, cache))
+
+
+def forfeited(record: caches.Record, cache: caches.Cache) -> str:
+    """Say why a job may not keep its claim, "" where it may: its queue takes it no more, or is another."""
+    job = record.ledger
+    if job.status.phase is not ledger.Phase.CLAIMING:
+        return ""
+    claimed, queue = job.status.claim_queue, cache.queue_of(job)
+    if claimed and claimed != queue:
+        return f"its claim is on room of queue {claimed}, and its queue is {queue or 'none'} now"
+    found = _by_queue(record, cache)
+    return found[1] if found else ""
+
+
 def _by_queue(record: caches.Record, cache: caches.Cache) -> Why | None:
     job = record.ledger
     name = cache.queue_of(job)
@@ -39,7 +58,7 @@ def _by_queue(record: caches.Record, cache: caches.Cache) -> Why | None:
             f"namespace {names.LABEL_DEFAULT_QUEUE}",
         )
     queue = cache.queues.get(name)
-    if queue is not None and not queue.selects(cache.namespaces.get(job.namespace, {})):
+    if queue is not None and not queue.selects(cache.namespaces.labels(job.namespace)):
         return (
             "NamespaceNotSelected",
             f"queue {name} does not take jobs of namespace {job.namespace}; see its spec.namespaceSelector",

@@ -30,6 +30,7 @@ _QUOTA = "exceeded quota: "
 class Answer:
     """`groups` when the server would take the pods; else the `problem`, final or to be asked again.
 
+    It names nobody: all equal gangs of a namespace get it (`words` says it of one of them).
     `priority_class` is one that the user of an existing job chose, and that its queue has to allow. `charges`
     are what a pod of each group counts against ResourceQuotas.
     """
@@ -40,6 +41,10 @@ class Answer:
     final: bool = False
     priority_class: str = ""
     charges: tuple[tuple[str, quotas.Charge], ...] = ()
+
+    def words(self, existing: str) -> str:
+        """Return the problem for the user of the `existing` Job of that name, "" for an inline gang."""
+        return f"Job {existing}: {self.problem}" if existing else self.problem
 
 
 class Intake:
@@ -79,9 +84,9 @@ class Intake:
         shape: str,
         templates: Mapping[str, Mapping[str, Any]],
         *,
-        existing: str = "",
+        existing: bool = False,
     ) -> Answer:
-        """Return what the server makes of a gang, or of the `existing` Job of that name; raises only bugs."""
+        """Return what the server makes of a gang, or of an `existing` Job; raises only bugs."""
         key = (gang.namespace, shape)
         async with self._asking.setdefault(key, asyncio.Lock()):
             # Equal gangs that come together wait here for the first one's answer.
@@ -101,19 +106,19 @@ class Intake:
             del self._answers[oldest]
 
     async def _dry_run(
-        self, gang: inline.Gang, templates: Mapping[str, Mapping[str, Any]], existing: str
+        self, gang: inline.Gang, templates: Mapping[str, Mapping[str, Any]], existing: bool
     ) -> Answer:
         groups, charges, priority_class = [], [], ""
         for name, replicas in gang.groups:
-            where = f"Job {existing}: spec.template" if existing else f"spec.groups[{name}].template"
+            where = "spec.template" if existing else f"spec.groups[{name}].template"
             try:
                 if existing:
-                    body = batch.probe_pod(existing, templates[name])
+                    body = batch.probe_pod(templates[name])
                     priority_class = await self._chosen_class(templates[name])
                 else:
                     body = inline.probe_pod(gang, name, templates[name])
                 seen = await self._api.create(port.PODS, gang.namespace, body, dry_run=True)
-                refused = _refusal(seen["spec"], existing=bool(existing))
+                refused = _refusal(seen["spec"], existing=existing)
                 if refused:
                     return Answer(problem=f"{where}.{refused}", reason="UnsupportedConstraint", final=True)
                 groups.append(model.Group(name, replicas, podspec.shape(seen["spec"])))

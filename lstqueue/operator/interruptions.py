@@ -23,7 +23,9 @@ def found(kind: steps.Kind, gang: members.Gang, now: int) -> Step | None:
     by_hand = kind.paused(gang)
     if by_hand:
         return Step(pause=True, why=by_hand)
-    lost = {pod.node or pod.aim: (pod, words) for pod in kind.exposed(gang) if (words := gang.lost(pod))}
+    # All pods of a group share the fate of their node.
+    there = {(pod.node or pod.aim, pod.group): pod for pod in kind.exposed(gang)}
+    lost = {node: (pod, words) for (node, _), pod in there.items() if (words := gang.lost(pod))}
     if lost:
         node = min(lost)
         pod, words = lost[node]

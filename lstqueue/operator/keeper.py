@@ -26,7 +26,14 @@ Object = dict[str, Any]
 
 _AT_ONCE = 8
 """Jobs that are looked after at the same time."""
+_REFUSED = 5 * 60_000
+"""Ms after which what the API server would not have is tried again."""
 LONGEST_NAME = 63
+LEFT_RUNNING = (
+    "runs outside of any queue, and its pods, whose template keeps the scheduling gate of an earlier run, "
+    "are let go where they will; suspend it to have it queued again where a queue takes it"
+)
+"""What is told of a Job that is left alone."""
 KEPT = 7 * 86_400
 """Seconds for which the DeadlineJob of a Job that has ended is kept."""
 
@@ -52,7 +59,7 @@ class Keeper:
         self._now = now
         self._settings = settings
         self._name_failures: dict[units.Name, tuple[int, int]] = {}
-        self.failures = 0
+        self._cron_jobs_told: set[str] = set()
 
     async def run(self) -> None:
         """Look after Jobs until cancelled."""
@@ -68,8 +75,12 @@ class Keeper:
         """Look at what was touched; return the seconds until something is due again, None for never."""
         self._units.touches.clear()
         now, later = self._now(), []
-        for name in sorted(self._units.unseen):
-            later += await self._look_up(name, now)
+        sought = sorted(self._units.unseen)
+        for gone in self._name_failures.keys() - self._units.unseen:
+            del self._name_failures[gone]
+        for start in range(0, len(sought), _AT_ONCE):
+            looked_up = (self._look_up(name, now) for name in sought[start : start + _AT_ONCE])
+            later += [at for at in await asyncio.gather(*looked_up) if at]
         due = []
         for uid in sorted(self._units.touched):
             entry = self._units.entries.get(uid)
@@ -84,33 +95,35 @@ class Keeper:
             later += [at for at in found if at]
         return (min(later) - now) / 1000 if later else None
 
-    async def _look_up(self, name: units.Name, now: int) -> list[int]:
-        """Look up a Job that a DeadlineJob refers to: its watch may have shown it before that came."""
+    async def _look_up(self, name: units.Name, now: int) -> int:
+        """Look up a Job that a DeadlineJob refers to: its watch may have shown it before that came.
+
+        Returns when (ms) it has to be tried again, 0 for not.
+        """
         failures, retry_at = self._name_failures.get(name, (0, 0))
         if retry_at > now:
-            return [retry_at]
+            return retry_at
         try:
             raw = await self._api.get(port.JOBS, *name)
         except port.NotFoundError:
             self._name_failures.pop(name, None)
             self._units.missing(name)
-            return []
+            return 0
         except port.ApiError as error:
             at = now + self._pause(failures, error)
             self._name_failures[name] = (failures + 1, at)
-            return [at]
+            return at
         self._name_failures.pop(name, None)
         self._cache.apply_job("ADDED", raw)
         # A child of ours is nobody's to refer to.
         self._units.missing(name)
-        return []
+        return 0
 
     async def _keep(self, entry: units.Entry) -> int:
         """Look after one Job; return when (ms) it has to be tried again, 0 for not."""
         try:
             await self._attend(entry)
         except port.ApiError as error:
-            self.failures += 1
             _LOG.warning("looking after Job %s did not go through: %s", entry.view.key, error)
             entry.retry_at = self._now() + self._pause(entry.failures, error)
             entry.failures += 1
@@ -120,6 +133,9 @@ class Keeper:
         return 0
 
     def _pause(self, failures: int, error: port.ApiError) -> int:
+        if isinstance(error, port.InvalidError):
+            # Somebody has to change something: the Job, which is noticed at once, or a policy, which is not.
+            return _REFUSED
         wait = self._settings.retry_first * 2 ** min(failures, 16)
         return int(1000 * min(max(wait, error.retry_after or 0.0), self._settings.retry_most))
 
@@ -128,6 +144,8 @@ class Keeper:
     async def _attend(self, entry: units.Entry) -> None:
         """Do what a labelled Job needs: its place, its DeadlineJob, and the words its user needs."""
         self._tell_stops(entry)
+        if entry.let_go:
+            self._tell(entry, units.LEFT_RUNNING, LEFT_RUNNING)
         if not entry.labelled or entry.view.over or entry.view.deleting:
             return
         found = entry.place
@@ -137,11 +155,11 @@ class Keeper:
             return
         kept = self._units.ledgers_of(entry)
         if entry.view.manager:
-            self._tell(entry, "OtherManager", self._other_manager(entry.view), warning=True)
+            self._tell(entry, "OtherManager", self._other_manager(entry.view))
             return
         reason, words = self._units.misplaced(entry)
         if reason and not (reason == "SharedOwner" and kept):
-            self._tell(entry, reason, words, warning=True)
+            self._tell(entry, reason, words)
         if reason in ("UnsupportedOwner", "LabelIgnored"):
             return
         labels = {names.LABEL_QUEUE: entry.view.queue or ""}
@@ -185,17 +203,14 @@ class Keeper:
                 raw = await self._api.create(port.DEADLINE_JOBS, view.namespace, body)
             except port.ConflictError:
                 raw = await self._api.get(port.DEADLINE_JOBS, view.namespace, name)
-            except port.InvalidError as error:
-                self._tell(entry, "NotQueued", error.message, warning=True)
-                return
-            except port.ForbiddenError as error:
-                self._tell(entry, "NotQueued", error.message, warning=True)
+            except (port.InvalidError, port.ForbiddenError) as error:
+                self._tell(entry, "NotQueued", error.message)
                 raise
             if (raw["metadata"].get("labels") or {}).get(names.LABEL_UNIT_UID) == view.uid:
                 self._cache.apply_ledger("ADDED", raw)
                 return
         words = f"DeadlineJob {name} exists and is not for this Job; delete it, and this Job is queued"
-        self._tell(entry, "NameTaken", words, warning=True)
+        self._tell(entry, "NameTaken", words)
         raise port.ConflictError(409, "NameTaken", words)
 
     async def _follow(self, entry: units.Entry, job: ledger.Ledger, reading: asked.Reading) -> None:
@@ -211,23 +226,16 @@ class Keeper:
         try:
             raw = await self._api.patch(port.DEADLINE_JOBS, job.namespace, job.name, body)
         except port.InvalidError as error:
-            self._tell(entry, "EditRefused", error.message, warning=True)
-            return
+            self._tell(entry, "EditRefused", error.message)
+            raise
         entry.told.pop("EditRefused", None)
         self._cache.apply_ledger("MODIFIED", raw)
 
     # What users are told
 
     def _tell_stops(self, entry: units.Entry) -> None:
-        """Tell that a Job was suspended though nobody asked for it, or that we gave that up."""
-        if entry.disputed:
-            words = (
-                "somebody resumes it each time it is suspended; lstqueue leaves it running, uncounted in any "
-                "queue. Suspend it to have it queued"
-            )
-            self._tell(entry, "SuspensionUndone", words, warning=True)
-        elif entry.stops and entry.stops[-1] > entry.told_until:
-            entry.told.pop("SuspensionUndone", None)
+        """Tell that a Job was suspended though nobody asked for it, unless we have given that up."""
+        if not entry.disputed and entry.stops and entry.stops[-1] > entry.told_until:
             entry.told_until = entry.stops[-1]
             words = "ran without an admission and was suspended; it is resumed when its turn comes"
             self._told.tell(events.Note(_subject(entry.view), "SuspendedOnSight", words, warning=True))
@@ -235,31 +243,34 @@ class Keeper:
     def _tell_problems(self, entry: units.Entry, reading: asked.Reading) -> None:
         for reason, problems in (("BadAnnotations", reading.problems), ("UnknownAnnotation", reading.unread)):
             if problems:
-                self._tell(entry, reason, ". ".join(str(problem) for problem in problems), warning=True)
+                self._tell(entry, reason, ". ".join(str(problem) for problem in problems))
             else:
                 entry.told.pop(reason, None)
 
-    def _tell(self, entry: units.Entry, reason: str, words: str, *, warning: bool) -> None:
-        """Tell the user of a Job something, once for as long as it reads the same."""
+    def _tell(self, entry: units.Entry, reason: str, words: str) -> None:
+        """Warn the user of a Job, once for as long as it reads the same, by whatever process."""
         if entry.told.get(reason) == words:
             return
         entry.told[reason] = words
-        self._told.tell(events.Note(_subject(entry.view), reason, words, warning=warning))
+        self._told.tell(events.Note(_subject(entry.view), reason, words, warning=True, once=True))
 
     def saw_cron_job(self, event: str, raw: Mapping[str, Any]) -> None:
-        """Tell the user of a CronJob that the label belongs into the template of its Jobs."""
-        if event == "DELETED" or names.LABEL_QUEUE not in (raw["metadata"].get("labels") or {}):
-            return
-        inner = ((raw.get("spec") or {}).get("jobTemplate") or {}).get("metadata") or {}
-        if names.LABEL_QUEUE in (inner.get("labels") or {}):
-            return
+        """Tell the user of a CronJob, once, that the label belongs into the template of its Jobs."""
         meta = raw["metadata"]
+        inner = ((raw.get("spec") or {}).get("jobTemplate") or {}).get("metadata") or {}
+        labelled = event != "DELETED" and names.LABEL_QUEUE in (meta.get("labels") or {})
+        if not labelled or names.LABEL_QUEUE in (inner.get("labels") or {}):
+            self._cron_jobs_told.discard(meta["uid"])
+            return
+        if meta["uid"] in self._cron_jobs_told:
+            return
+        self._cron_jobs_told.add(meta["uid"])
         subject = events.Subject("batch/v1", "CronJob", meta["namespace"], meta["name"], meta["uid"])
         words = (
             f"the label {names.LABEL_QUEUE} on a CronJob does nothing; put it, and the annotations, into "
             "spec.jobTemplate.metadata, and set spec.jobTemplate.spec.suspend to true"
         )
-        self._told.tell(events.Note(subject, "LabelMisplaced", words, warning=True))
+        self._told.tell(events.Note(subject, "LabelMisplaced", words, warning=True, once=True))
 
 
 def _subject(view: batch.UnitView) -> events.Subject:
@@ -302,23 +313,28 @@ def manifest(view: batch.UnitView, reading: asked.Reading, *, name: str) -> Obje
 def difference(job: ledger.Ledger, reading: asked.Reading) -> Object:
     """Return the conditional patch that makes a DeadlineJob say what the Job's annotations say, or {}.
 
-    Only what came from annotations is taken back with them: the rest of its spec is its user's.
+    Only what came from annotations is taken back with them: the rest of its spec is its user's. While it
+    holds room its queue may not change; that follows when it has given the room back, and holds up nothing.
     """
+    held = job.status.admission is not None or job.status.claim is not None
+    frozen = {"queue"} if held else set()
+    asked_for = {key: value for key, value in reading.spec.items() if key not in frozen}
     had = set(job.from_annotations)
-    changed: Object = {key: None for key in sorted(had - reading.spec.keys()) if key in job.written}
-    for key, value in reading.spec.items():
+    fields = asked_for.keys() | (had & frozen)
+    changed: Object = {key: None for key in sorted(had - fields) if key in job.written}
+    for key, value in asked_for.items():
         before = job.written.get(key)
         if before == value:
             continue
         changed[key] = value
         if isinstance(before, Mapping) and isinstance(value, Mapping):
             changed[key] = {**dict.fromkeys(before.keys() - value.keys()), **value}
-    if not changed and had == reading.spec.keys():
+    if not changed and had == fields:
         return {}
     return {
         "metadata": {
             "resourceVersion": str(job.version),
-            "annotations": {names.ANNOTATION_FIELDS: ",".join(sorted(reading.spec))},
+            "annotations": {names.ANNOTATION_FIELDS: ",".join(sorted(fields))},
         },
         "spec": changed,
     }

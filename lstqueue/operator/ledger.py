@@ -6,14 +6,14 @@ cannot be read is kept with its problem instead of being dropped.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lstqueue.api import conditions, deadlinejob, deadlinejob_status, durations, errors, names, times
+from lstqueue.api import conditions, deadlinejob, deadlinejob_status, errors, names, times
 from lstqueue.engine import model
 from lstqueue.jobs import inline, views
+from lstqueue.operator import lenient
 
 Object = Mapping[str, Any]
 
@@ -137,7 +137,8 @@ class Status:
     `held` is the code of a reason outside the engine (a refused pod, an unreadable spec). `suspended_for` is
     the UID of the job that a suspension makes room for, `displaced_by` of those it was made for since its
     last run of full length. `saved` is the run time (ms) that suspensions did not lose, `wasted` how many in
-    a row saved nothing. `best_effort`: its deadline was found impossible and given up. `unit` is the UID of
+    a row saved nothing. `claim_queue` is the queue in which `claim` was decided. `best_effort`: its deadline
+    was found impossible and given up. `unit` is the UID of
     the object that `Spec.ref` names.
     """
 
@@ -158,6 +159,7 @@ class Status:
     runs: tuple[Mapping[str, Any], ...] = ()
     gang: str = ""
     claim: model.Claim | None = None
+    claim_queue: str = ""
     suspended_for: str = ""
     displaced_by: tuple[str, ...] = ()
     saved: int = 0
@@ -211,8 +213,8 @@ class Ledger:
 
     @property
     def met(self) -> bool | None:
-        """Whether a job that is over met its deadline; None without one, or where its own Job was deleted."""
-        if self.spec is None or self.spec.deadline is None:
+        """Whether a job that is over met its deadline; None without one, if it was rejected, or vanished."""
+        if self.spec is None or self.spec.deadline is None or self.status.phase is Phase.REJECTED:
             return None
         told = conditions.get(self.status.conditions, conditions.Type.DEADLINE_MISSED)
         if told is not None and told.reason == VANISHED:
@@ -272,6 +274,29 @@ def read(raw: Object, known: Ledger | None = None) -> Ledger:
     )
 
 
+def unread(raw: Object, known: Ledger | None = None) -> Ledger:
+    """Stand for a DeadlineJob that `read` failed on: as it was known before, or without anything known.
+
+    Its generation is none there is, so that its spec is read as soon as that goes.
+    """
+    meta = raw["metadata"]
+    version, deleting = int(meta["resourceVersion"]), "deletionTimestamp" in meta
+    if known is not None:
+        return replace(known, version=version, deleting=deleting)
+    return Ledger(
+        uid=meta["uid"],
+        namespace=meta["namespace"],
+        name=meta["name"],
+        version=version,
+        generation=0,
+        created=times.parse(meta["creationTimestamp"]),
+        deleting=deleting,
+        spec=None,
+        problem="it cannot be read",
+        status=Status(),
+    )
+
+
 def _judged_spec(raw: Object, created: int) -> tuple[Spec | None, str]:
     """Return the spec, or why it cannot be read."""
     try:
@@ -322,85 +347,97 @@ def _spec(raw: Object, base: int) -> Spec:
 
 
 def _status(raw: Object) -> Status:
-    suspension, back_off = raw.get("suspension") or {}, raw.get("backoff") or {}
+    suspension, back_off = lenient.mapping(raw.get("suspension")), lenient.mapping(raw.get("backoff"))
     return Status(
-        phase=_PHASES.get(raw.get("phase", ""), Phase.PENDING),
-        observed=raw.get("observedGeneration", 0),
-        attempt=raw.get("attempt", 0),
-        restarts=raw.get("restarts", 0),
-        disruptions=raw.get("disruptions", 0),
-        admission=_admission(raw["admission"]) if raw.get("admission") else None,
-        suspension=suspension.get("reason", ""),
-        since=_time(suspension.get("since")),
+        phase=_PHASES.get(lenient.text(raw.get("phase")), Phase.PENDING),
+        observed=raw.get("observedGeneration") or 0,
+        attempt=lenient.count(raw.get("attempt")),
+        restarts=lenient.count(raw.get("restarts")),
+        disruptions=lenient.count(raw.get("disruptions")),
+        admission=_admission(raw.get("admission")),
+        suspension=lenient.text(suspension.get("reason")),
+        since=lenient.time(suspension.get("since")),
         back_off=BackOff(
-            until=_time(back_off.get("until")),
-            count=back_off.get("count", 0),
-            avoid=tuple(back_off.get("avoid") or ()),
+            until=lenient.time(back_off.get("until")),
+            count=lenient.count(back_off.get("count")),
+            avoid=lenient.texts(back_off.get("avoid")),
         ),
-        started=_time(raw.get("startTime")),
-        completed=_time(raw.get("completionTime")),
+        started=lenient.time(raw.get("startTime")),
+        completed=lenient.time(raw.get("completionTime")),
         published=_published(raw),
-        held=_held(raw.get("pending") or {}),
-        conditions=tuple(_condition(tuple(item.items())) for item in raw.get("conditions") or ()),
-        runs=tuple(raw.get("runs") or ()),
-        gang=raw.get("gang") or "",
-        claim=_claim(raw["claim"]) if raw.get("claim") else None,
-        suspended_for=suspension.get("for", ""),
-        displaced_by=tuple(raw.get("displacedBy") or ()),
-        saved=_duration(raw.get("saved")),
-        wasted=raw.get("wasted", 0),
+        held=_held(lenient.mapping(raw.get("pending"))),
+        conditions=lenient.condition_list(raw.get("conditions")),
+        runs=lenient.objects(raw.get("runs")),
+        gang=lenient.text(raw.get("gang")),
+        claim=_claim(lenient.mapping(raw.get("claim"))),
+        claim_queue=lenient.text(lenient.mapping(raw.get("claim")).get("queue")),
+        suspended_for=lenient.text(suspension.get("for")),
+        displaced_by=lenient.texts(raw.get("displacedBy")),
+        saved=lenient.duration(raw.get("saved")),
+        wasted=lenient.count(raw.get("wasted")),
         best_effort=bool(raw.get("bestEffort")),
-        unit=raw.get("jobUid", ""),
+        unit=lenient.text(raw.get("jobUid")),
     )
 
 
-@functools.lru_cache(maxsize=2048)
-def _condition(fields: tuple[tuple[str, Any], ...]) -> conditions.Condition:
-    """Return a condition; most of those read have been read before, when the one beside them was another."""
-    return conditions.Condition.model_validate(dict(fields))
-
-
-def _claim(raw: Object) -> model.Claim:
+def _claim(raw: Object) -> model.Claim | None:
+    """Return a claim; one that nobody can tell the end of is none, and is given up."""
+    expires = lenient.time(raw.get("expires"))
+    if not expires:
+        return None
     return model.Claim(
         groups=tuple(
             model.GroupPlacement(
-                pool=group["pool"],
-                nodes=tuple((item["node"], item["count"]) for item in group.get("nodes") or ()),
+                pool=lenient.text(group.get("pool")),
+                nodes=tuple(
+                    (lenient.text(item.get("node")), min(lenient.count(item.get("count")), views.RANKS))
+                    for item in lenient.objects(group.get("nodes"))
+                ),
             )
-            for group in raw.get("groups") or ()
+            for group in lenient.objects(raw.get("groups"))
         ),
-        victims=tuple(model.Victim(item["uid"], item["attempt"]) for item in raw.get("victims") or ()),
-        expires=times.parse(raw["expires"]),
+        victims=tuple(
+            model.Victim(lenient.text(item.get("uid")), lenient.count(item.get("attempt")))
+            for item in lenient.objects(raw.get("victims"))
+        ),
+        expires=expires,
     )
 
 
-def _admission(raw: Object) -> Admission:
+def _admission(raw: object) -> Admission | None:
+    """Return an admission. It holds room whatever is wrong with its time, which then is put right."""
+    if not isinstance(raw, Mapping) or not raw:
+        return None
     return Admission(
-        at=times.parse(raw["at"]),
-        queue=raw.get("queue", ""),
-        shape=raw.get("shapeHash", ""),
+        at=lenient.time(raw.get("at")),
+        queue=lenient.text(raw.get("queue")),
+        shape=lenient.text(raw.get("shapeHash")),
         groups=tuple(
             GroupAdmission(
-                name=group["name"],
-                pool=group["pool"],
+                name=lenient.text(group.get("name")),
+                pool=lenient.text(group.get("pool")),
                 nodes=tuple(
-                    (item["node"], tuple(sorted(views.indexes(item["ranks"])))) for item in group["nodes"]
+                    (
+                        lenient.text(item.get("node")),
+                        tuple(sorted(views.indexes(lenient.text(item.get("ranks"))))),
+                    )
+                    for item in lenient.objects(group.get("nodes"))
                 ),
             )
-            for group in raw["groups"]
+            for group in lenient.objects(raw.get("groups"))
         ),
-        job_uid=raw.get("jobUid", ""),
+        job_uid=lenient.text(raw.get("jobUid")),
     )
 
 
 def _published(raw: Object) -> model.Published:
-    verdict, pending = raw.get("verdict"), raw.get("pending") or {}
-    late, code = raw.get("late"), pending.get("code")
+    verdict, pending = lenient.mapping(raw.get("verdict")), lenient.mapping(raw.get("pending"))
+    late, code = raw.get("late"), lenient.text(pending.get("code"))
     return model.Published(
-        band=model.Band.SHED if raw.get("shed") else _band(late, judged=verdict is not None),
+        band=model.Band.SHED if raw.get("shed") else _band(late, judged=bool(verdict)),
         code=(model.Code(code) if code in _CODES else model.Code.HELD_BACK) if code else None,
-        verdict=_verdict(verdict) if verdict and verdict["level"] in _LEVELS else None,
-        slack=raw.get("slack") or "",
+        verdict=_verdict(verdict) if verdict.get("level") in _LEVELS else None,
+        slack=lenient.text(raw.get("slack")),
     )
 
 
@@ -409,7 +446,7 @@ _PHASES = {phase.value: phase for phase in Phase}
 
 
 def _held(pending: Object) -> str:
-    code = pending.get("code") or ""
+    code = lenient.text(pending.get("code"))
     return "" if code in _CODES else code
 
 
@@ -428,20 +465,14 @@ def _band(late: bool | None, *, judged: bool) -> model.Band | None:
 def _verdict(raw: Object) -> model.Verdict:
     return model.Verdict(
         level=model.Level(raw["level"]),
-        reason=raw.get("reason", ""),
+        reason=lenient.text(raw.get("reason")),
         start=_range(raw.get("forecastStart")),
         finish=_range(raw.get("forecastFinish")),
-        earliest_feasible=_time(raw.get("earliestFeasibleDeadline")) or None,
+        earliest_feasible=lenient.time(raw.get("earliestFeasibleDeadline")) or None,
     )
 
 
-def _range(raw: Object | None) -> tuple[int, int] | None:
-    return (times.parse(raw["earliest"]), times.parse(raw["latest"])) if raw else None
-
-
-def _duration(text: str | None) -> int:
-    return durations.parse(text) if text else 0
-
-
-def _time(text: str | None) -> int:
-    return times.parse(text) if text else 0
+def _range(raw: object) -> tuple[int, int] | None:
+    both = lenient.mapping(raw)
+    first, last = lenient.moment(both.get("earliest")), lenient.moment(both.get("latest"))
+    return (first, last) if first is not None and last is not None else None

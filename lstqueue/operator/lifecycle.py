@@ -150,9 +150,7 @@ def _over(kind: steps.Kind, gang: Gang, now: int) -> Step:
     found, spec, status = _at_rest(kind, gang, now), gang.ledger.spec, gang.ledger.status
     if not found.idle or spec is None or spec.ttl is None or not status.completed:
         return found
-    view = gang.unit.view
-    if gang.ledger.unit_uid and view is not None and not view.over:
-        # Without it the labelled Job, suspended for good, would be taken for a new one and queued again.
+    if kind.outlasts(gang):
         return found
     until = status.completed + spec.ttl
     return Step(wake=until) if now < until else Step(remove=True, why="TTLExpired")
@@ -162,8 +160,9 @@ def _admitted(kind: steps.Kind, gang: Gang, now: int) -> Step:
     status = gang.ledger.status
     if status.admission is None:
         return Step(status=replace(status, phase=Phase.PENDING), why="AdmissionMissing")
-    if status.admission.at > now + _CLOCK_ERROR:
-        # Or the time to start would never be over.
+    behind = status.admission.at < gang.ledger.created - _CLOCK_ERROR and gang.ledger.created <= now
+    if behind or status.admission.at > now + _CLOCK_ERROR:
+        # Or the time to start would be over before it began, or never.
         return Step(status=replace(status, admission=replace(status.admission, at=now)), why="ClockMoved")
     ended = _ended(kind, gang, now)
     if ended:
@@ -208,10 +207,33 @@ def _not_started(kind: steps.Kind, gang: Gang, who: members.Standing, now: int) 
 
 
 def _running(kind: steps.Kind, gang: Gang, now: int) -> Step:
+    moved = _clock_moved(gang, now)
+    if moved is not None:
+        return Step(status=moved, why="ClockMoved")
     ended = _ended(kind, gang, now)
     if ended:
         return ended
     return Step(wake=min(interruptions.wakes(gang), default=None))
+
+
+def _clock_moved(gang: Gang, now: int) -> ledger.Status | None:
+    """Return the status with its times put right that a wrong clock wrote, None where none did.
+
+    A run that begins before its own job or its admission, or in the future, counts from now on: rather longer
+    than its limit than ended for a time that never was. Of two times one must be known to be no later than
+    now, or this would go on for as long as the clock is behind.
+    """
+    status, admission = gang.ledger.status, gang.ledger.status.admission
+    ahead = now + _CLOCK_ERROR
+    if admission is not None and admission.at > ahead:
+        admission = replace(admission, at=now)
+    not_before = max(
+        (at for at in (gang.ledger.created, admission.at if admission else 0) if at <= now), default=0
+    )
+    wrong = status.started > ahead or status.started < not_before - _CLOCK_ERROR
+    if not wrong and admission is status.admission:
+        return None
+    return replace(status, started=now if wrong else status.started, admission=admission)
 
 
 def _ended(kind: steps.Kind, gang: Gang, now: int) -> Step | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lstqueue.jobs import views
-from lstqueue.operator import ledger, members, starts, steps
+from lstqueue.operator import ledger, members, starts, steps, units
 
 Gang = members.Gang
 Phase = ledger.Phase
@@ -24,6 +24,11 @@ def stop(gang: Gang) -> Step | None:
         if not (child.suspended or child.deleting or child.complete or child.failed)
     )
     return Step(suspend=running) if running else None
+
+
+def hindrance(_: Gang) -> units.Told:
+    """Its Jobs are made when it is admitted; before that they can keep it from nothing."""
+    return ("", "")
 
 
 def waiting(gang: Gang) -> Step | None:
@@ -112,9 +117,9 @@ def spent(gang: Gang) -> bool:
     return any(child.failed for child in members.current(gang).values())
 
 
-def exposed(gang: Gang) -> list[views.PodView]:
+def exposed(gang: Gang) -> tuple[views.PodView, ...]:
     """Return the pods of this run that were let go and have not ended: every one is needed."""
-    return [pod for pod in members.of_run(gang) if not (pod.gated or pod.gone)]
+    return tuple(pod for pod in members.of_run(gang) if not (pod.gated or pod.gone))
 
 
 def paused(gang: Gang) -> str:
@@ -128,6 +133,11 @@ def paused(gang: Gang) -> str:
         if child.suspended and not (child.complete or child.failed or child.deleting):
             return f"the Job of group {name} was suspended by somebody else"
     return ""
+
+
+def outlasts(_: Gang) -> bool:
+    """Its Jobs are owned by the DeadlineJob and go with it."""
+    return False
 
 
 def stopped(gang: Gang, now: int) -> Step:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lstqueue.api import durations
 from lstqueue.jobs import batch, slots, views
 from lstqueue.kube import port
-from lstqueue.operator import adoption, ledger, members, starts, steps, units
+from lstqueue.operator import adoption, ledger, lenient, members, starts, steps, units
 
 Gang = members.Gang
 Phase = ledger.Phase
@@ -20,7 +19,6 @@ Step = steps.Step
 
 SHAPE_CHANGED = "ShapeChanged"
 NODE_UNFIT = "NodeUnfit"
-UNDONE = "ReleaseReverted"
 
 
 # Outside of admissions
@@ -35,17 +33,17 @@ def stop(gang: Gang) -> Step | None:
     if status.phase is Phase.SUSPENDING:
         return Step(patches=(_patch(view, batch.suspend(view)),))
     if facts.hands_off or facts.disputed or status.phase in (Phase.SUCCEEDED, Phase.REJECTED):
-        return None
-    if status.phase is Phase.PENDING and (
-        facts.refusal[0] or adoption.possible(gang) or adoption.intruder(gang)
-    ):
+        return _left_running(gang, view)
+    if status.phase is Phase.PENDING and facts.refusal[0]:
+        return _left_running(gang, view)
+    if status.phase is Phase.PENDING and (adoption.possible(gang) or adoption.intruder(gang)):
         return None
     if status.phase is Phase.FAILED and not status.attempt:
-        return None
+        return _left_running(gang, view)
     if _inactive(gang) and gang.ledger.unit_uid:
         # By resuming the Job its user ends the pause that suspending it had begun.
         return Step(patches=(_activate(gang.ledger),))
-    return Step(patches=(_patch(view, batch.suspend(view)),), sudden=True)
+    return Step(patches=(_patch(view, batch.suspend(view)),), sudden=not facts.excused)
 
 
 def waiting(gang: Gang) -> Step | None:
@@ -61,14 +59,19 @@ def waiting(gang: Gang) -> Step | None:
         return Step(status=steps.over(adoption.known(status, view), Phase.SUCCEEDED, at), why="Succeeded")
     if view.failed:
         return _failed(gang, view, facts.now)
+    if facts.refusal[0] and status.attempt:
+        # It was taken once and has work to lose: it waits until nothing is in its way (`hindrance`).
+        reason, words = facts.refusal
+        claims = status.phase is Phase.CLAIMING
+        return Step(status=steps.given_back(status), why=reason, words=words) if claims else None
     if facts.refusal[0]:
         reason, words = facts.refusal
         return Step(status=steps.over(status, Phase.REJECTED, facts.now), why=reason, words=words)
     if not view.suspended and not facts.hands_off:
         if adoption.intruder(gang):
             words = (
-                f"Job {view.key} runs already; suspend it to have it queued, "
-                'or annotate it with lstqueue.dev/adopt: "true" to have it counted where it runs'
+                f"Job {view.key} runs already; suspend it to have it queued, or annotate it with "
+                'lstqueue.dev/adopt: "true" to have it counted where it runs, and create a new DeadlineJob'
             )
             return Step(
                 status=steps.over(status, Phase.REJECTED, facts.now), why="AlreadyRunning", words=words
@@ -97,14 +100,17 @@ def hindrance(gang: Gang) -> units.Told:
         words = f"Job {view.key} wants {view.size} pods at once; more than {batch.WIDEST} are not supported"
         return ("TooManyPods", words)
     if facts.disputed:
-        words = f"somebody keeps resuming Job {view.key}; suspend it to have it queued"
-        return (UNDONE, words)
+        words = (
+            f"somebody resumes Job {view.key} each time it is suspended; lstqueue leaves it running, "
+            "uncounted in any queue. Suspend it to have it queued"
+        )
+        return (units.UNDONE, words)
     if not view.suspended and not facts.hands_off:
         words = f"Job {view.key} runs without an admission"
-        return (
-            ("Adopting", adoption.waits(gang) or words) if adoption.possible(gang) else ("Suspending", words)
-        )
-    return ("", "")
+        if adoption.possible(gang):
+            return ("Adopting", adoption.waits(gang) or words)
+        return ("RunsUnadmitted", words)
+    return facts.refusal if gang.ledger.status.attempt else ("", "")
 
 
 def stopped(gang: Gang, now: int) -> Step:
@@ -119,7 +125,7 @@ def stopped(gang: Gang, now: int) -> Step:
         return steps.IDLE
     back = steps.given_back(status)
     if view is not None and not view.gang and view.total:
-        estimate = durations.parse((gang.ledger.spoken.get("estimate") or {}).get("mid", "0s"))
+        estimate = lenient.duration(lenient.mapping(gang.ledger.spoken.get("estimate")).get("mid"))
         back = replace(back, saved=estimate * min(view.finished, view.total) // view.total)
     return Step(status=back, why="Suspended")
 
@@ -154,7 +160,8 @@ def failed(gang: Gang, now: int) -> Step | None:
         return None
     if view.failed:
         return _failed(gang, view, now)
-    if admission.shape != spec.shape or admission.job_uid not in ("", view.uid):
+    reshaped = admission.shape != spec.shape and not _winding_up(gang, view)
+    if reshaped or admission.job_uid not in ("", view.uid):
         return _leave(gang, SHAPE_CHANGED, f"Job {view.key} was changed: other pods than those admitted", now)
     if not _ours(gang, view):
         return _not_ours_yet(gang, view)
@@ -185,7 +192,7 @@ def fits(gang: Gang) -> bool:
         return False
     if len(places) < view.size:
         return False
-    return all(gang.fit_node(batch.GROUP, node) for _, node in places.values())
+    return all(gang.fit_node(batch.GROUP, node) for node in admission.nodes)
 
 
 def prepare(gang: Gang, ready_by: int) -> Step | None:
@@ -241,6 +248,12 @@ def exposed(gang: Gang) -> tuple[views.PodView, ...]:
     return tuple(pod for pod in members.present(gang.pods) if not pod.gated and pod.attempt == status.attempt)
 
 
+def outlasts(gang: Gang) -> bool:
+    """Whether a labelled Job is not over: suspended for good, it would be taken for a new one."""
+    view = gang.unit.view
+    return bool(gang.ledger.unit_uid) and view is not None and not view.over
+
+
 def paused(gang: Gang) -> str:
     """Say that somebody suspended the Job by hand under an admission, "" when nobody did."""
     view, status = gang.unit.view, gang.ledger.status
@@ -259,6 +272,24 @@ def _lingering(gang: Gang) -> bool:
     pods = [*members.present(gang.pods), *gang.unit.loose]
     patient = gang.unit.view is not None and gang.unit.view.patient
     return any(patient or not gang.stale(pod.node or pod.aim) for pod in pods)
+
+
+def _left_running(gang: Gang, view: batch.UnitView) -> Step | None:
+    """Let the pods go of a Job that is left alone, for its template may keep our gate from an earlier run."""
+    if gang.unit.refusal[0] == units.DUPLICATE:
+        return None
+    pods = (*members.present(gang.pods), *gang.unit.loose)
+    held = [pod for pod in pods if pod.gated and pod.owner == view.uid and not pod.deleting]
+    patches = [steps.Patch(port.PODS, pod.namespace, pod.name, batch.let_go_pod(pod)) for pod in held]
+    return Step(patches=tuple(patches), why=units.LEFT_RUNNING) if patches else None
+
+
+def _winding_up(gang: Gang, view: batch.UnitView) -> bool:
+    """Whether a Job without completions has had a success: its controller makes no further pods.
+
+    Nothing but its parallelism can be changed while it runs, and suspending it would be its end.
+    """
+    return view.total is None and bool(view.succeeded) and not view.suspended and _ours(gang, view)
 
 
 def _inactive(gang: Gang) -> bool:
@@ -298,13 +329,21 @@ def _let_go(gang: Gang, view: batch.UnitView, now: int) -> Step | None:
     if view.suspended or (view.gang and not begun):
         return None
     places = status.admission.places()
-    go = [(*places[place], place, pod) for place, pod in slots.next_in(view, adoption.book(gang, view))]
-    for _, node, place, pod in go:
-        if not gang.fit_node(batch.GROUP, node):
+    booked = adoption.book(gang, view)
+    go = slots.next_in(view, booked)
+    nodes = {places[place][1] for place, _ in go}
+    unfit = {node for node in nodes if not gang.fit_node(batch.GROUP, node)}
+    if unfit and not view.gang:
+        # The pods of a bag need nobody: those of such a place wait behind their gates, the others go on.
+        fit = [place for place in booked.free if gang.fit_node(batch.GROUP, places[place][1])]
+        go = list(zip(fit, booked.waiting, strict=False)) or ([] if booked.taken else go)
+    for place, pod in go:
+        node = places[place][1]
+        if node in unfit:
             words = f"node {node} of place {place} cannot take pod {pod.name} any more"
             stopped_ = steps.suspended(status, NODE_UNFIT, now)
-            return Step(status=starts.avoiding(stopped_, {node}, now), why=words)
-    return Step(ungate=tuple((pod, pool, node, place) for pool, node, place, pod in go)) if go else None
+            return Step(status=starts.avoiding(stopped_, unfit, now), why=words)
+    return Step(ungate=tuple((pod, *places[place], place) for place, pod in go)) if go else None
 
 
 def _vanished(gang: Gang, now: int) -> Step:
@@ -315,7 +354,8 @@ def _vanished(gang: Gang, now: int) -> Step:
     through = sum(pod.succeeded for pod in gang.pods)
     if gang.unit.succeeded or (through and total is not None and through >= total):
         return Step(status=steps.over(status, Phase.SUCCEEDED, now), why="Succeeded")
-    words = "the Job was deleted; create it again, and lstqueue will take it for a new one"
+    again = "and lstqueue will take it for a new one" if gang.ledger.unit_uid else "with a new DeadlineJob"
+    words = f"the Job was deleted; create it again, {again}"
     return Step(status=steps.over(status, Phase.FAILED, now), why=ledger.VANISHED, words=words)
 
 

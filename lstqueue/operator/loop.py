@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import heapq
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from lstqueue.engine import decide, memory, model
@@ -24,10 +25,11 @@ from lstqueue.operator import (
     commits,
     fitting,
     grounds,
+    guard,
+    holding,
     intake,
     ledger,
     lifecycle,
-    lifecycle_unit,
     members,
     metrics,
     outbox,
@@ -40,6 +42,8 @@ from lstqueue.operator import cache as caches
 from lstqueue.operator import settings as all_settings
 
 Phase = ledger.Phase
+_RESTATED = 60
+"""Passes in one restate interval, at most, that are made for nothing but old words."""
 _ALARMS = 1000
 """Alarms beyond two a gang that may pile up before the stale ones are dropped."""
 
@@ -152,11 +156,16 @@ class Loop:
         self._passed.set()
         self._passed = asyncio.Event()
         self._figures.passed(plan, time.perf_counter() - began, self.writer.backlog)
-        return self._seconds(now, plan.wake_at)
+        return self._seconds(now, plan.wake_at, self._restate_at(now))
 
     def _advance_all(self, now: int) -> None:
         for uid in self._due(now):
-            self._advance(uid, now)
+            problem = self.cache.guard.attempt(
+                "DeadlineJob", self._name(uid), functools.partial(self._advance, uid, now)
+            )
+            if problem and uid in self.cache.records:
+                record = self.cache.records[uid]
+                record.unreadable, record.engine_job, record.told_at = guard.words(problem), None, 0
 
     def _due(self, now: int) -> list[str]:
         """Return the gangs to look at: those that changed and those whose alarm went off."""
@@ -168,8 +177,18 @@ class Loop:
                 touched.add(uid)
         return sorted(touched)
 
-    def _seconds(self, now: int, wake_at: int | None) -> float | None:
-        times = [wake_at] if wake_at is not None else []
+    def _restate_at(self, now: int) -> int | None:
+        """Return when words of a job that waits get old though nothing happens; many jobs share a time."""
+        told = [
+            record.told_at
+            for record in self.cache.records.values()
+            if record.ledger.status.phase is Phase.PENDING
+        ]
+        interval = self._settings.restate_interval_ms
+        return max(min(told) + interval, now + interval // _RESTATED) if told else None
+
+    def _seconds(self, now: int, *wakes: int | None) -> float | None:
+        times = [at for at in wakes if at is not None]
         times += [self._alarms[0][0]] if self._alarms else []
         return max(0, min(times) - now) / 1000 if times else None
 
@@ -205,14 +224,22 @@ class Loop:
         if record.doubtful:
             self._commits.reread(record)
             return
+        if record.unreadable:
+            return
         self._take_in(record, now)
         if record.ledger.spec is None:
+            return
+        if why := holding.forfeited(record, self.cache):
+            self._commits.drop(record, model.Drop(uid, why))
             return
         if record.lost and not record.ledger.final:
             self._actions.look_for_lost(record)
             return
         gang = self._gang(record, now)
-        hindered = lifecycle_unit.hindrance(gang)
+        if gang.unit.unseen:
+            # Whether its Job is there is not known: the keeper asks, and has this looked at again.
+            return
+        hindered = lifecycle.kind_of(record.ledger).hindrance(gang)
         if hindered != record.hindered:
             record.hindered, record.engine_job, record.told_at = hindered, None, 0
         step = lifecycle.step(gang, now)
@@ -248,12 +275,13 @@ class Loop:
                 record.priority_class = answer.priority_class
                 fitting.fit(record, self.cache.units)
             return
+        words = answer.words(record.unit.name if record.unit is not None else "")
         if answer.final and record.assumed is None and record.ledger.status.phase is Phase.PENDING:
-            self._commits.reject(record, reason=answer.reason, message=answer.problem)
+            self._commits.reject(record, reason=answer.reason, message=words)
             return
         if answer.reason != record.held_code:
             record.told_at = 0
-        record.held_back, record.held_code = answer.problem, answer.reason
+        record.held_back, record.held_code = words, answer.reason
         record.ask_at = self._now() + int(self._settings.intake_retry * 1000)
         self._wake(record.ledger.uid, record.ask_at)
 
@@ -277,6 +305,7 @@ class Loop:
             stale=self.cache.stale,
             recovery_timeout=settings.recovery_timeout_ms,
             unit=self.cache.facts(record, now),
+            books=record.books,
         )
         complete = status.phase is not Phase.RUNNING or lifecycle.kind_of(record.ledger).standing(gang).ready
         # An earlier process may have seen it before: the time begins anew.
@@ -292,6 +321,7 @@ class Loop:
 
     def _carry_out(self, plan: model.Plan) -> None:
         updates = {update.uid: update for update in plan.updates}
+        self._confirm(plan.now, updates.keys())
         self._make_room(plan)
         for claiming in plan.claim:
             record = self.cache.records[claiming.uid]
@@ -314,10 +344,23 @@ class Loop:
                 record.told_at = plan.now
                 self._commits.report(record, update)
 
+    def _confirm(self, now: int, updated: Collection[str]) -> None:
+        """Note whose old words the pass has found to hold still."""
+        assert self.snapshot is not None
+        if not self.snapshot.restate:
+            return
+        for job in self.snapshot.jobs:
+            if job.uid in self.snapshot.restate and job.uid not in updated:
+                self.cache.records[job.uid].told_at = now
+
     def _make_room(self, plan: model.Plan) -> None:
         """Suspend who has to make room, and give up claims; the next pass says again what was not done."""
         for suspend in plan.suspend:
             record = self.cache.records[suspend.uid]
+            owner = self.cache.records.get(suspend.for_uid)
+            if owner is not None and (why := self._forfeited(owner)):
+                self._commits.drop(owner, model.Drop(owner.ledger.uid, why))
+                continue
             # What is under way may be this very suspension.
             free = not self.writer.busy(suspend.uid)
             if free and self._may_write(record, plan.now, but=writer.Urgency.STEP):
@@ -327,12 +370,18 @@ class Loop:
             if self._may_write(record, plan.now, but=writer.Urgency.STEP):
                 self._commits.drop(record, drop)
 
+    def _forfeited(self, record: caches.Record) -> str:
+        """Say why a job may not keep its claim, for which somebody was to be suspended, "" where it may."""
+        if record.ledger.status.phase is not Phase.CLAIMING:
+            return ""
+        return holding.forfeited(record, self.cache) or self.cache.allowances.take(record)
+
     def _affords(self, record: caches.Record) -> bool:
         """Whether the quotas of its namespace take a gang beside what the same pass has admitted before it.
 
         One that they do not take is held back from the next pass on; a claim on room is of no use to it.
         """
-        short = self.cache.allowances.take(record)
+        short = holding.forfeited(record, self.cache) or self.cache.allowances.take(record)
         if short and record.ledger.status.phase is Phase.CLAIMING:
             self._commits.drop(record, model.Drop(record.ledger.uid, short))
         elif short:

@@ -8,10 +8,10 @@ ends well because it was told to leave did not do its work; Jobs that are suspen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lstqueue.engine import model
-from lstqueue.jobs import views
+from lstqueue.jobs import slots, views
 from lstqueue.operator import ledger, units
 
 
@@ -25,7 +25,7 @@ class Gang:
     still take a pod of the group; `crowded()` says in words on which node the room of the admission was given
     to others first, "" for none; `lost(pod)` says in words why the node of a pod is lost to it, "" when it
     is not; `stale(node)` tells whether a node is gone or silent, so that pods on it cannot end. `unit` is
-    what is known of the existing job that the DeadlineJob refers to.
+    what is known of the existing job that the DeadlineJob refers to, `books` keep how its pods stand to it.
     """
 
     ledger: ledger.Ledger
@@ -41,6 +41,7 @@ class Gang:
     unready_since: int = 0
     recovery_timeout: int = 10 * model.MINUTE
     unit: units.Facts = units.NOTHING
+    books: slots.Books = field(default_factory=slots.Books, compare=False)
 
     def staying(self) -> list[views.PodView]:
         """Return the pods that still hold room, on nodes where they can end; the others block only those."""

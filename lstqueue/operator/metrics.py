@@ -7,7 +7,7 @@ own, so that two operators in one process (as in tests) do not meet.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import prometheus_client as prometheus
 
@@ -83,6 +83,12 @@ class Metrics:
         self.throttled = prometheus.Gauge(
             "lstqueue_throttled_seconds", "Time that writes have waited for the limit", registry=self.registry
         )
+        self.unreadable = prometheus.Gauge(
+            "lstqueue_objects_left_aside",
+            "How often an object could not be dealt with, which is a defect of lstqueue; the log says more",
+            ["kind"],
+            registry=self.registry,
+        )
         self.events = prometheus.Gauge(
             "lstqueue_events",
             "Events for users' jobs: sent, failed (given up), dropped (too many waited)",
@@ -119,18 +125,23 @@ class Metrics:
         elif new in ledger.FINAL:
             self.finished.labels(*where, new.value, _deadline(after)).inc()
 
-    def count_requests(self, api: limits.LimitedApi) -> None:
-        """Copy the counters of the API adapter."""
+    def count_requests(self, api: limits.LimitedApi, words: limits.LimitedApi) -> None:
+        """Copy the counters of the API adapters: of what counts, and of mere words, which may well wait."""
         self.throttled.set(api.throttled)
-        for (verb, kind, status), count in api.errors.items():
+        for (verb, kind, status), count in (api.errors + words.errors).items():
             self.request_errors.labels(verb, kind, str(status)).set(count)
-        for (verb, kind), count in api.requests.items():
+        for (verb, kind), count in (api.requests + words.requests).items():
             self.requests.labels(verb, kind).set(count)
 
     def count_events(self, told: events.Recorder) -> None:
         """Copy the counters of what users were told."""
         for outcome, count in (("sent", told.sent), ("failed", told.failed), ("dropped", told.dropped)):
             self.events.labels(outcome).set(count)
+
+    def count_unreadable(self, left_aside: Mapping[str, int]) -> None:
+        """Copy how often, by kind, an object could not be dealt with."""
+        for kind, count in left_aside.items():
+            self.unreadable.labels(kind).set(count)
 
     def count_relists(self, sources: Iterable[reflector.Reflector]) -> None:
         """Copy the counters of the reflectors."""

@@ -57,7 +57,12 @@ def _first(
     nodes: Collection[str],
     job_of: Callable[[caches.Record], model.Job],
 ) -> Iterator[Part]:
-    """Yield what another gang, or this one itself, has on these nodes beside what is bound, 0 for none."""
+    """Yield what `other` is to have on these nodes before `record` gets anything there.
+
+    That is what it holds, or nothing where it was admitted later and has let no pod go; of one without an
+    admission, its pods that are on their way. What is bound is not in it (such a part counts 0 pods): the
+    node has that already. `other` may be `record` itself.
+    """
     mine, held = record.ledger.status.admission, other.assumed or other.ledger.status.admission
     if mine is None or (held is None and not other.pods):
         return

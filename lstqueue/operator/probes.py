@@ -100,9 +100,10 @@ class Probes:
         figures = self._idle
         if operator is not None:
             figures = operator.metrics
-            figures.count_requests(operator.api)
+            figures.count_requests(operator.api, operator.words)
             figures.count_relists(operator.reflectors)
             figures.count_events(operator.events)
+            figures.count_unreadable(operator.cache.guard.counts)
         leads = operator is not None and (self._elector is None or self._elector.leading)
         figures.leader.set(int(leads))
         return web.Response(body=figures.render(), content_type="text/plain", charset="utf-8")

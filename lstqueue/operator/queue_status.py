@@ -7,16 +7,18 @@ to the next turn. It reports what the last pass saw and decides nothing.
 from __future__ import annotations
 
 import asyncio
+import collections
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from lstqueue.api import conditions, quantities
 from lstqueue.engine import model
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
-from lstqueue.operator import loop, queues
+from lstqueue.operator import lenient, loop, queues
 from lstqueue.operator import settings as all_settings
 
 _PENDING = (model.State.WAITING, model.State.HELD_BACK, model.State.CLAIMING)
@@ -25,6 +27,18 @@ _LOOK = 1.0
 """Seconds between two looks that found nothing to say."""
 
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen at one time, by queue.
+
+    `jobs` are those of the last pass, `ended` counts the finished ones that are still listed and met their
+    deadline (True) or missed it.
+    """
+
+    jobs: Mapping[str, list[model.Job]]
+    ended: Mapping[str, Counter[bool]]
 
 
 class Reporter:
@@ -52,14 +66,24 @@ class Reporter:
         while True:
             await self._loop.next_pass(after=self._seen)
             self._seen = self._loop.passes
-            wrote = False
+            wrote, look = False, self._look()
             for queue in list(self._cache.queues.values()):
-                wrote |= await self._report(queue)
+                wrote |= await self._report(queue, look)
             await asyncio.sleep(self._interval if wrote else min(_LOOK, self._interval))
 
-    async def _report(self, queue: queues.QueueView) -> bool:
+    def _look(self) -> Look:
+        """Group all jobs by their queues: one walk, however many queues there are."""
+        look = Look(collections.defaultdict(list), collections.defaultdict(Counter))
+        for job in self._loop.snapshot.jobs if self._loop.snapshot is not None else ():
+            look.jobs[job.queue].append(job)
+        for record in self._cache.records.values():
+            if record.ledger.final and record.ledger.met is not None:
+                look.ended[self._cache.queue_of(record.ledger)][record.ledger.met] += 1
+        return look
+
+    async def _report(self, queue: queues.QueueView, look: Look) -> bool:
         """Write what is new about a queue; return whether there was anything."""
-        status = self._figures(queue)
+        status = self._figures(queue, look)
         if status == {key: (queue.status or {}).get(key) for key in status}:
             return False
         body = {"metadata": {"resourceVersion": str(queue.version)}, "status": status}
@@ -77,11 +101,9 @@ class Reporter:
         self._cache.apply_queue("MODIFIED", raw)
         return True
 
-    def _figures(self, queue: queues.QueueView) -> dict[str, Any]:
-        snapshot = self._loop.snapshot
-        jobs = [job for job in snapshot.jobs if job.queue == queue.name] if snapshot else []
+    def _figures(self, queue: queues.QueueView, look: Look) -> dict[str, Any]:
+        jobs, ended = look.jobs[queue.name], look.ended[queue.name]
         states = Counter(job.state for job in jobs)
-        ended = Counter(self._outcomes(queue.name))
         return {
             "observedGeneration": queue.generation,
             "pending": sum(states[state] for state in _PENDING),
@@ -95,8 +117,7 @@ class Reporter:
 
     def _accepted(self, queue: queues.QueueView) -> conditions.Condition:
         """Say whether the queue can be read; one that cannot admits nothing."""
-        told = (queue.status or {}).get("conditions") or ()
-        known = [conditions.Condition.model_validate(item) for item in told]
+        known = lenient.condition_list((queue.status or {}).get("conditions"))
         fresh = conditions.Condition(
             type="Accepted",
             status=conditions.Truth.FALSE if queue.problem else conditions.Truth.TRUE,
@@ -108,12 +129,6 @@ class Reporter:
         kept = conditions.get(conditions.put(known, fresh), "Accepted")
         assert kept is not None
         return kept
-
-    def _outcomes(self, queue: str) -> list[bool]:
-        """Return for every finished deadline job that is still listed whether it met its deadline."""
-        ended = (record.ledger for record in self._cache.records.values() if record.ledger.final)
-        mine = (job for job in ended if self._cache.queue_of(job) == queue)
-        return [job.met for job in mine if job.met is not None]
 
 
 def _usage(queue: queues.QueueView, jobs: list[model.Job]) -> list[dict[str, str]]:

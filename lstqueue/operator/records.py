@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lstqueue.engine import model
-from lstqueue.jobs import batch, quotas, views
+from lstqueue.jobs import batch, quotas, slots, views
 from lstqueue.operator import ledger as ledgers
 
 Object = Mapping[str, Any]
@@ -31,7 +31,9 @@ class Record:
     `held_back` tells the engine not to admit, and the user why. `retry_at` (ms) delays the next write after
     `failures` in a row did not go through; `doubtful` says that it must be read before that, since what it
     looks like now is not known. `templates` are kept while they may be needed, `evicted` are pods that had
-    to leave and did: their Job shows only that a pod is gone, which would be the gang's own fault.
+    to leave and did: their Job shows only that a pod is gone, which would be the gang's own fault. `books`
+    keep how the pods of an existing Job stand to its places. `unreadable` says why nothing can be done with
+    it as it is, "" as a rule.
     """
 
     ledger: ledgers.Ledger
@@ -59,3 +61,5 @@ class Record:
     hindered: tuple[str, str] = ("", "")
     charges: tuple[tuple[str, quotas.Charge], ...] = ()
     short: str = ""
+    unreadable: str = ""
+    books: slots.Books = field(default_factory=slots.Books)

@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from lstqueue.api import errors, times
+from lstqueue.api import errors
 from lstqueue.engine import estimate as estimates
 from lstqueue.engine import model
-from lstqueue.jobs import podspec, slots, views
+from lstqueue.jobs import batch, podspec, slots, views
 from lstqueue.operator import cache as caches
-from lstqueue.operator import fitting, holding, ledger
+from lstqueue.operator import fitting, guard, holding, ledger, lenient
 from lstqueue.operator import settings as all_settings
 from lstqueue.topology import model as topology
 
@@ -42,10 +42,11 @@ def build(
     jobs = []
     for record in cache.records.values():
         if record.engine_job is None:
-            record.engine_job = engine_job(record, cache, settings)
+            record.engine_job = guarded(record, cache, settings)
         # A job that is over and whose pods are gone concerns nobody; of a new one nothing is known
         # until the API server has said what its pods will be.
-        unknown = record.shapes is None and not (record.held_back or record.hindered[0])
+        told = record.held_back or record.hindered[0] or record.unreadable
+        unknown = record.shapes is None and not told
         # What it claims is its own from the first pass on, whatever the answer.
         unknown = unknown and record.ledger.status.claim is None
         if record.engine_job.assigned or not (record.ledger.final or unknown):
@@ -70,6 +71,20 @@ def build(
             and record.told_at + settings.restate_interval_ms <= now
         ),
     )
+
+
+def guarded(record: caches.Record, cache: caches.Cache, settings: all_settings.Settings) -> model.Job:
+    """Return one DeadlineJob as the engine sees it, or what stands for one that cannot be dealt with."""
+    made: list[model.Job] = []
+    problem = ""
+    if not record.unreadable:
+        problem = cache.guard.attempt(
+            "DeadlineJob", record.ledger.key, lambda: made.append(engine_job(record, cache, settings))
+        )
+    if made:
+        return made[0]
+    record.unreadable = record.unreadable or guard.words(problem)
+    return _unreadable(record)
 
 
 def engine_job(record: caches.Record, cache: caches.Cache, settings: all_settings.Settings) -> model.Job:
@@ -103,9 +118,9 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         avoid=status.back_off.avoid,
         held_back=held_back,
         published=record.said or _published(job),
-        words=(job.spoken.get("pending") or {}).get("message", ""),
+        words=lenient.text(lenient.mapping(job.spoken.get("pending")).get("message")),
         attempt=_attempt(record),
-        claim=_claim(record),
+        claim=_claim(record, cache),
         failed_starts=status.back_off.count,
         preemptible=spec.preemptible and not _partly_through(record),
         min_run=spec.min_run,
@@ -133,7 +148,7 @@ def _attempt(record: caches.Record) -> int:
     return record.ledger.status.attempt + (1 if new else 0)
 
 
-def _claim(record: caches.Record) -> model.Claim | None:
+def _claim(record: caches.Record, cache: caches.Cache) -> model.Claim | None:
     """Return what it claims; one that is not known to be written, or about to go, justifies no suspension."""
     job = record.ledger
     if record.assumed is not None:
@@ -142,7 +157,8 @@ def _claim(record: caches.Record) -> model.Claim | None:
         return replace(record.claiming, committed=False)
     if job.status.phase is not Phase.CLAIMING or job.status.claim is None:
         return None
-    return replace(job.status.claim, committed=job.may_claim)
+    # What its owner may not take now is worth nobody's suspension.
+    return replace(job.status.claim, committed=job.may_claim and not holding.hindered(record, cache))
 
 
 def _partly_through(record: caches.Record) -> bool:
@@ -166,7 +182,8 @@ def _grace(record: caches.Record) -> int:
 def _preempted_at(status: ledger.Status) -> Iterable[int]:
     for run in status.runs:
         if run.get("reason") == ledger.PREEMPTED:
-            yield times.parse(run["end"])
+            # Without a time it began with; one that nobody can tell was long ago.
+            yield lenient.time(run.get("end")) or lenient.time(run.get("start"))
 
 
 def _published(job: ledger.Ledger) -> model.Published:
@@ -226,7 +243,7 @@ def _assigned(
     record: caches.Record, admission: ledger.Admission | None, left: Mapping[str, views.PodView]
 ) -> Iterable[model.Assigned]:
     """Yield what the job is charged by (group, pool, node), pods `left` behind on dead nodes apart."""
-    groups = [name for name, _ in record.ledger.spec.groups] if record.ledger.spec else []
+    groups = [name for name, _ in _groups(record, admission)]
     pools = {group.name: group.pool for group in admission.groups} if admission is not None else {}
     bound: Counter[tuple[str, str, str]] = Counter()
     held: Counter[tuple[str, str, str]] = Counter()
@@ -297,7 +314,8 @@ def _shapes_without_intake(
     Templates lack what LimitRanges and RuntimeClasses add; those of gangs that hold nothing are not looked
     at, since nobody has vouched for them yet.
     """
-    if record.ledger.spec is None or not record.ledger.spec.groups:
+    groups = _groups(record, admission)
+    if not groups:
         return UNREADABLE
     shapes: dict[str, topology.PodShape] = {}
     if admission is not None or record.ledger.status.claim is not None:
@@ -308,9 +326,48 @@ def _shapes_without_intake(
                 continue
     for pod in record.pods.values():
         shapes[pod.group] = replace(shapes.get(pod.group, NO_SHAPE), requests=pod.requests)
-    return tuple(
-        model.Group(name, replicas, shapes.get(name, NO_SHAPE))
-        for name, replicas in record.ledger.spec.groups
+    return tuple(model.Group(name, replicas, shapes.get(name, NO_SHAPE)) for name, replicas in groups)
+
+
+def _groups(record: caches.Record, admission: ledger.Admission | None) -> tuple[tuple[str, int], ...]:
+    """Return the groups of a job; of an existing one that is not known (any more), as far as it is charged.
+
+    Its pods hold room and quota until they are gone, whatever has become of the Job that made them.
+    """
+    spec = record.ledger.spec
+    if spec is None or spec.groups or spec.ref is None:
+        return spec.groups if spec is not None else ()
+    width = admission.width if admission is not None else len(record.pods)
+    return ((batch.GROUP, width),) if width else ()
+
+
+def _unreadable(record: caches.Record) -> model.Job:
+    """Return what stands for a job that cannot be dealt with: nothing begins, and what it holds is held."""
+    job, admission = record.ledger, record.assumed or record.ledger.status.admission
+    left = [pod for pod in record.pods.values() if _place(pod)]
+    if left:
+        return replace(_orphan(job.uid, left), name=job.name)
+    shapes = {group.name: group.shape for group in record.shapes or ()}
+    held = [
+        (model.Group(f"{group.name}/{node}", len(ranks), shapes.get(group.name, NO_SHAPE)), group.pool, node)
+        for group in (admission.groups if admission is not None else ())
+        for node, ranks in group.nodes
+    ]
+    return model.Job(
+        uid=job.uid,
+        namespace=job.namespace,
+        name=job.name,
+        queue=admission.queue if admission is not None else "",
+        groups=tuple(group for group, _, _ in held) or UNREADABLE,
+        submit=job.created,
+        state=model.State.ENDING if held else model.State.HELD_BACK,
+        held_back="" if held else record.unreadable,
+        assigned=tuple(
+            model.Assigned(index, pool, node, 0, group.count)
+            for index, (group, pool, node) in enumerate(held)
+        ),
+        published=record.said or _published(job),
+        words=lenient.text(lenient.mapping(job.spoken.get("pending")).get("message")),
     )
 
 

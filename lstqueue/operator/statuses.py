@@ -79,7 +79,10 @@ _MACHINE: Mapping[str, _Field] = {
     "restarts": (lambda status: status.restarts, lambda job, held: held or None),
     "disruptions": (lambda status: status.disruptions, lambda job, held: held or None),
     "jobUid": (lambda status: status.unit, lambda job, held: held or None),
-    "claim": (lambda status: status.claim, lambda job, held: _claim(job, held)),
+    "claim": (
+        lambda status: (status.claim, status.claim_queue) if status.claim is not None else None,
+        lambda job, held: _claim(job, *held) if held else None,
+    ),
     "admission": (lambda status: status.admission, lambda job, held: _admission(held)),
     "suspension": (
         lambda status: (status.suspension, status.since, status.suspended_for) if status.suspension else None,
@@ -120,12 +123,13 @@ def with_run(
     before: ledger.Status, status: ledger.Status, *, end: int, reason: str, lost: int = 0
 ) -> ledger.Status:
     """Add the run that `before` was in to the history, the oldest dropped; `lost` ms of it were in vain."""
-    if before.phase is not Phase.RUNNING or not before.started:
+    if before.phase is not Phase.RUNNING or not before.started or end < before.started:
         return status
     nodes = len(before.admission.nodes) if before.admission else 0
     run = {"start": _exact(before.started), "end": _exact(end), "reason": reason, "nodes": nodes}
     if lost:
-        run["lost"] = durations.format(lost)
+        # Nobody loses milliseconds of more than a minute.
+        run["lost"] = durations.format(lost if lost < durations.MINUTE else lost - lost % durations.SECOND)
     return replace(status, runs=(*status.runs, run)[-deadlinejob_status.RUNS :])
 
 
@@ -217,6 +221,9 @@ def _deadline_facts(job: ledger.Ledger, status: ledger.Status, now: int, *, vani
     in_time = status.phase is Phase.SUCCEEDED and status.completed <= deadline
     missed = not in_time and ((final and not vanished) or (status.completed or now) >= deadline)
     otherwise = ledger.VANISHED if vanished else "InTime"
+    if status.phase is Phase.REJECTED:
+        # Nobody was let down who was told at once that it is not for this queue.
+        missed, otherwise = False, "Rejected"
     facts[conditions.Type.DEADLINE_MISSED] = (missed, "DeadlineMissed" if missed else otherwise)
     return facts
 
@@ -285,14 +292,13 @@ def _verdict(verdict: model.Verdict) -> Json:
     return rendered
 
 
-def _claim(job: ledger.Ledger, claim: model.Claim | None) -> Json | None:
-    if claim is None:
-        return None
+def _claim(job: ledger.Ledger, claim: model.Claim, queue: str) -> Json:
     names = [name for name, _ in job.spec.groups] if job.spec else []
     if len(names) != len(claim.groups):
         # The groups of a referenced job are known once that was seen; until then their order has to do.
         names = [str(index) for index in range(len(claim.groups))]
-    return {
+    rendered: Json = {"queue": queue} if queue else {}
+    return rendered | {
         "expires": times.format(claim.expires),
         "groups": [
             {

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from lstqueue.jobs import views
 from lstqueue.kube import port
-from lstqueue.operator import ledger, members
+from lstqueue.operator import ledger, members, units
 
 Phase = ledger.Phase
 
@@ -70,6 +70,9 @@ class Kind(Protocol):
     def stop(self, gang: members.Gang) -> Step | None:
         """Suspend what runs while it may not; asked outside of admissions, until nothing runs."""
 
+    def hindrance(self, gang: members.Gang) -> units.Told:
+        """Say what of its own keeps a unit that waits from being admitted now, ("", "") for nothing."""
+
     def waiting(self, gang: members.Gang) -> Step | None:
         """Return what the unit needs so that its next admission finds something that can run."""
 
@@ -97,11 +100,14 @@ class Kind(Protocol):
     def spent(self, gang: members.Gang) -> bool:
         """Whether what was made for this run cannot run again, so that the next one needs new objects."""
 
-    def exposed(self, gang: members.Gang) -> list[views.PodView]:
+    def exposed(self, gang: members.Gang) -> tuple[views.PodView, ...]:
         """Return the pods that were let go in this run and whose node the whole unit cannot lose."""
 
     def paused(self, gang: members.Gang) -> str:
         """Say what somebody suspended by hand while the unit was to run, "" for nothing."""
+
+    def outlasts(self, gang: members.Gang) -> bool:
+        """Whether the unit would be queued anew if its DeadlineJob, which is over, were deleted."""
 
     def stopped(self, gang: members.Gang, now: int) -> Step:
         """Return the step out of Suspending: everything is stopped and no pod blocks any more."""

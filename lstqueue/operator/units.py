@@ -1,6 +1,7 @@
 """The users' own Jobs that concern lstqueue: those with the queue label, and those a DeadlineJob refers to.
 
-An index of projections, fed by the watch of all Jobs of the cluster; what concerns nobody is dropped at once.
+An index of projections, fed by the watch of all Jobs of the cluster; what concerns nobody is dropped at once,
+except at the start, when nobody knows yet which Jobs the DeadlineJobs will turn out to refer to.
 It knows which Job a DeadlineJob speaks for, and which DeadlineJob may speak for it: one per Job, the oldest.
 Never calls the API and decides nothing about capacity.
 """
@@ -21,8 +22,14 @@ Name = tuple[str, str]
 
 STANDOFF = 10 * 60_000
 """Ms within which suspensions of ours that were undone count as a dispute."""
-UNDONE = 2
+MOST_UNDONE = 2
 """So many of them end it: from then on the Job is left as its user, or whoever else, has it."""
+UNDONE = "SuspensionUndone"
+"""What that is called."""
+LEFT_RUNNING = "LeftRunning"
+"""What it is called when pods of a Job that is left alone are let go where they will."""
+DUPLICATE = "DuplicateReference"
+"""What it is called when another DeadlineJob speaks for a Job."""
 OWNERS = 10_000
 """How many owners are remembered."""
 BURIED = 5_000
@@ -39,7 +46,9 @@ class Entry:
     """A Job that concerns us. `template`, that of its pods, is kept until it ends.
 
     `place` is where the walk up its owners ended, None until that is known. `stops` are the times (ms) at
-    which it was suspended although nobody had asked it to stop, `disputed` that somebody will not have it.
+    which it was suspended although nobody had asked it to stop, `disputed` that somebody will not have it,
+    `excused` that it runs because its user has ended a pause of theirs.
+    `let_go` that pods of it were freed of our gate without a place.
     `told` are the last words said to its user by reason, `told_until` the last stop (ms) told of, `retry_at`
     and `failures` those of the keeper.
     """
@@ -49,6 +58,8 @@ class Entry:
     place: owners.Found | None = None
     stops: list[int] = field(default_factory=list)
     disputed: bool = False
+    excused: bool = False
+    let_go: bool = False
     told: dict[str, str] = field(default_factory=dict)
     told_until: int = 0
     retry_at: int = 0
@@ -66,17 +77,21 @@ class Facts:
 
     `view` is the Job that the DeadlineJob speaks for, None while there is none. `vanished`: the one it spoke
     for is gone, whatever has its name now; `succeeded`: it was complete when it was seen last. `refusal` says
-    why it cannot be queued at all, ("", "") when it can. `hands_off`: its queue only observes, does not take
-    jobs of its namespace, or is not known. `loose` are its pods that have not ended and do not carry the
-    labels of this DeadlineJob. `pool_of` names the pool of the `queue` in which a node is. `now` is in ms.
+    why it cannot be queued at all, ("", "") when it can. `unseen`: nobody has looked yet whether there is a
+    Job of that name, so that nothing may be concluded from there being none here. `hands_off`: its queue only
+    observes, does not take jobs of its namespace, or is not known. `loose` are its pods that have not ended
+    and do not carry the labels of this DeadlineJob. `pool_of` names the pool of the `queue` in which a node
+    is. `now` is in ms.
     """
 
     view: batch.UnitView | None = None
     vanished: bool = False
+    unseen: bool = False
     succeeded: bool = False
     refusal: Told = ("", "")
     hands_off: bool = True
     disputed: bool = False
+    excused: bool = False
     loose: tuple[views.PodView, ...] = ()
     pool_of: Callable[[str], str] = lambda _: ""
     queue: str = ""
@@ -92,7 +107,8 @@ class Units:
 
     `fit` is called with the UID of each DeadlineJob whose Job changed, `touch` where only its pods or rivals
     did. `touched` are the Jobs for the keeper to look at. `unseen` are names that DeadlineJobs refer to and
-    nobody has looked up yet.
+    nobody has looked up yet. Until `settled` is called, Jobs that concern nobody are put aside: the
+    DeadlineJobs that refer to them may be listed after them.
     """
 
     def __init__(self, fit: Callable[[str], None], touch: Callable[[str], None]) -> None:
@@ -110,6 +126,7 @@ class Units:
         self._below: dict[str, set[str]] = {}
         self._buried: dict[str, int] = {}
         self._ended_well: set[str] = set()
+        self._aside: dict[Name, Object] | None = {}
 
     # Jobs
 
@@ -119,6 +136,7 @@ class Units:
         uid, version = meta["uid"], int(meta["resourceVersion"])
         entry = self.entries.get(uid)
         if event == "DELETED":
+            self._forget_aside(uid)
             self._bury(uid, version, complete="spec" in raw and batch.unit(raw).complete)
             return
         if version <= self._buried.get(uid, -1) or (entry and version <= int(entry.view.version)):
@@ -126,21 +144,40 @@ class Units:
         name = (meta["namespace"], meta["name"])
         labelled = names.LABEL_QUEUE in (meta.get("labels") or {})
         if entry is None and not labelled and name not in self._refs:
+            if self._aside is not None:
+                self._aside[name] = raw
             return
         view = batch.unit(raw)
         if entry is None:
             entry = self._enter(Entry(view, None))
+        if (view.queue, view.annotations) != (entry.view.queue, entry.view.annotations):
+            # What the API server would not have may be mended by this.
+            entry.retry_at = entry.failures = 0
+        if entry.labelled and view.queue is None:
+            self._leave_owner(entry)
         if view.suspended and not entry.view.suspended and entry.disputed:
             # Whoever would not have it suspended has changed their mind.
             entry.disputed = False
             entry.stops.clear()
+        entry.excused = entry.excused and not view.suspended
         entry.view, entry.template = view, None if view.over else raw["spec"]["template"]
         if view.over:
             self._leave_owner(entry)
         self._changed(uid)
 
+    def settled(self) -> None:
+        """Note that every DeadlineJob there is was taken in: from now on what concerns nobody is dropped."""
+        self._aside = None
+
+    def _forget_aside(self, uid: str) -> None:
+        # A deletion that a list tells does not say the name.
+        if self._aside:
+            self._aside = {name: raw for name, raw in self._aside.items() if raw["metadata"]["uid"] != uid}
+
     def _enter(self, entry: Entry) -> Entry:
         view = entry.view
+        if self._aside is not None:
+            self._aside.pop((view.namespace, view.name), None)
         older = self._by_name.get((view.namespace, view.name))
         if older is not None:
             self._drop(older)
@@ -194,6 +231,17 @@ class Units:
             entry.stops = [at for at in entry.stops if at > now - STANDOFF] + [now]
             self.touch(uid)
 
+    def was_let_go(self, uid: str) -> None:
+        """Note that pods of a Job were let go outside of any queue."""
+        entry = self.entries.get(uid)
+        if entry is not None and not entry.let_go:
+            entry.let_go = True
+            self.touch(uid)
+
+    def spoken_for(self, name: Name, uid: str) -> bool:
+        """Whether there is a DeadlineJob for a Job, be it over: what its pods need is its business then."""
+        return any(self._expected.get(job, uid) == uid for job in self._refs.get(name, ()))
+
     # DeadlineJobs
 
     def refer(self, job: ledgers.Ledger) -> None:
@@ -205,7 +253,7 @@ class Units:
         if job.uid not in self._ref_of:
             self._ref_of[job.uid] = name
             self._expect(job)
-            if name not in self._by_name:
+            if name not in self._by_name and (self._aside is None or name not in self._aside):
                 self.unseen.add(name)
                 self.touches.set()
             for other in self._refs.get(name, ()):
@@ -214,11 +262,21 @@ class Units:
         self._refs[name][job.uid] = job
         if job.status.unit:
             self._expected[job.uid] = job.status.unit
+        self._excuse(before, job)
+        if self._aside is not None and name in self._aside:
+            self.apply("ADDED", self._aside.pop(name))
         if before is None or before.final != job.final:
             for other in self._refs[name]:
                 self._touch(other)
         if (before is None or before.status.phase is not job.status.phase) and name in self._by_name:
             self.touch(self._by_name[name])
+
+    def _excuse(self, before: ledgers.Ledger | None, job: ledgers.Ledger) -> None:
+        """Note that a pause ends and its Job runs: resuming it is how its user has ended it."""
+        paused = before is not None and before.spec is not None and not before.spec.active
+        entry = self.entry_of(job) if paused and job.spec is not None and job.spec.active else None
+        if entry is not None:
+            entry.excused = not entry.view.suspended
 
     def _expect(self, job: ledgers.Ledger) -> None:
         """Learn which Job a DeadlineJob of ours was written for: one of its name may come too late."""
@@ -268,11 +326,6 @@ class Units:
         expected, name = self._expected.get(job.uid), self._ref_of.get(job.uid, ("", ""))
         return expected is not None and name not in self.unseen and self._by_name.get(name) != expected
 
-    def absent(self, job: ledgers.Ledger) -> bool:
-        """Whether there is no Job of that name, as far as anybody has looked."""
-        name = self._ref_of.get(job.uid, ("", ""))
-        return name not in self._by_name and name not in self.unseen
-
     def ledgers_of(self, entry: Entry) -> list[ledgers.Ledger]:
         """Return the DeadlineJobs that speak, or would speak, for this very Job, the first of them first.
 
@@ -290,9 +343,11 @@ class Units:
         """Return what is known of the Job that a DeadlineJob refers to, its pods and queue apart."""
         entry, vanished = self.entry_of(job), self.vanished(job)
         if entry is None:
-            return Facts(vanished=vanished, succeeded=job.uid in self._ended_well, now=now)
+            unseen = self._ref_of.get(job.uid) in self.unseen
+            succeeded = job.uid in self._ended_well
+            return Facts(vanished=vanished, unseen=unseen, succeeded=succeeded, now=now)
         counted = len([at for at in entry.stops if at > now - STANDOFF])
-        if not entry.view.suspended and counted >= UNDONE:
+        if not entry.view.suspended and counted >= MOST_UNDONE and _unasked(job, entry):
             if not entry.disputed:
                 self.touch(entry.view.uid)
             entry.disputed = True
@@ -300,6 +355,7 @@ class Units:
             view=entry.view,
             refusal=self.refusal(job, entry),
             disputed=entry.disputed,
+            excused=entry.excused,
             now=now,
         )
 
@@ -323,7 +379,7 @@ class Units:
         first = next((other for other in self.ledgers_of(entry) if not other.final), None)
         if first is not None and first.uid != job.uid:
             return (
-                "DuplicateReference",
+                DUPLICATE,
                 f"DeadlineJob {first.key} speaks for Job {entry.view.key} already; delete one of them",
             )
         return self.misplaced(entry)
@@ -360,11 +416,16 @@ class Units:
         entry.place = found
         if found.unread is None or not entry.labelled:
             return
-        siblings = self._below.setdefault(found.unread.uid, set())
-        siblings.add(entry.view.uid)
-        if len(siblings) > 1:
-            for uid in siblings & self.entries.keys():
-                self._changed(uid)
+        uid, siblings = entry.view.uid, self._below.setdefault(found.unread.uid, set())
+        if uid in siblings:
+            return
+        siblings.add(uid)
+        if len(siblings) == 2:
+            # From the second on they all are in the same position: each later one is alone in having changed.
+            for other in siblings & self.entries.keys():
+                self._changed(other)
+        elif len(siblings) > 2:
+            self._changed(uid)
 
     def learn_owner(self, uid: str, known: owners.Known) -> None:
         """Remember what reading an owner has shown."""
@@ -376,6 +437,17 @@ class Units:
         above = entry.place.unread if entry.place is not None else None
         siblings = self._below.get(above.uid) if above is not None else None
         if above is not None and siblings is not None:
-            siblings.discard(entry.view.uid)
+            if entry.view.uid not in siblings:
+                return
+            siblings.remove(entry.view.uid)
+            if len(siblings) == 1:
+                for last in siblings & self.entries.keys():
+                    self._changed(last)
             if not siblings:
                 del self._below[above.uid]
+
+
+def _unasked(job: ledgers.Ledger, entry: Entry) -> bool:
+    """Whether it is an offence that its Job runs: not where we resumed it, nor where that ends a pause."""
+    waits = job.status.phase in _WAITING or job.status.phase is ledgers.Phase.CLAIMING
+    return waits and not entry.excused and (job.spec is None or job.spec.active)

@@ -94,6 +94,10 @@ class NodeTable:
         """Nodes that take no new pods until somebody says so."""
         return self._kept("cordoned", lambda: self._bools(node.unschedulable for node in self.nodes))
 
+    def closed(self) -> Mask:
+        """Nodes that take no new pods now, for they are cordoned or not ready."""
+        return self._kept("closed", lambda: ~self._open())
+
     def offers_other(self, asked: frozenset[str]) -> Mask:
         """Nodes that offer an extended resource which is not `asked` for."""
         return self._kept(("other", asked), lambda: self._offers_other(asked))
@@ -131,9 +135,7 @@ class NodeTable:
             self._tolerating(tolerations, lasting) & self.selected(selector) & self.selected(shape.selector)
         )
         if not lasting:
-            mask &= self._kept(
-                "open", lambda: self._bools(n.ready and not n.unschedulable for n in self.nodes)
-            )
+            mask &= self._open()
         if shape.affinity:
             terms: Mask = np.zeros(len(self), dtype=np.bool_)
             for term in shape.affinity:
@@ -141,6 +143,9 @@ class NodeTable:
                     terms |= np.logical_and.reduce([self._meeting(requirement) for requirement in term])
             mask &= terms
         return mask
+
+    def _open(self) -> Mask:
+        return self._kept("open", lambda: self._bools(n.ready and not n.unschedulable for n in self.nodes))
 
     def _selected(self, selector: tuple[tuple[str, str], ...]) -> Mask:
         mask: Mask = np.ones(len(self), dtype=np.bool_)

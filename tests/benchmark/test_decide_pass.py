@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lstqueue.engine import decide, model
+from lstqueue.engine import decide, memory, model
 from lstqueue.topology.model import Node, PodShape, resources
 
 pytestmark = pytest.mark.benchmark
@@ -145,9 +145,67 @@ def measure(name: str, run: Callable[[], model.Plan], repeat: int = 5) -> model.
 
 
 def one_more(snapshot: model.Snapshot) -> model.Snapshot:
+    """A new gang that has to wait, and wants its verdict."""
     rng = random.Random(9)
     late = dataclasses.replace(job(rng, 77_777, shapes(random.Random(1))[5]), deadline=NOW + 200 * HOUR)
     return dataclasses.replace(snapshot, jobs=(*snapshot.jobs, late), changed=True)
+
+
+def a_pod_less(snapshot: model.Snapshot) -> model.Snapshot:
+    """The pods of a running gang are gone; it holds its place for new ones."""
+    one = somebody_running(snapshot)
+    part = one.assigned[0]
+    waits = dataclasses.replace(part, bound=0, held=part.bound)
+    changed = dataclasses.replace(one, assigned=(waits, *one.assigned[1:]))
+    jobs = tuple(changed if other is one else other for other in snapshot.jobs)
+    return dataclasses.replace(snapshot, jobs=jobs, nodes=nodes_without(snapshot, one))
+
+
+def one_less(snapshot: model.Snapshot) -> model.Snapshot:
+    """A running gang has ended; the last forecast is young."""
+    one = somebody_running(snapshot)
+    jobs = tuple(other for other in snapshot.jobs if other is not one)
+    return dataclasses.replace(snapshot, jobs=jobs, nodes=nodes_without(snapshot, one), changed=True)
+
+
+def somebody_running(snapshot: model.Snapshot) -> model.Job:
+    wanted = {victim.uid for one in snapshot.jobs if one.claim is not None for victim in one.claim.victims}
+    alone = (one for one in snapshot.jobs if len(one.assigned) == 1 and one.assigned[0].bound)
+    return next(one for one in alone if one.uid not in wanted)
+
+
+def nodes_without(snapshot: model.Snapshot, one: model.Job) -> tuple[Node, ...]:
+    part = one.assigned[0]
+    gone = dict(one.groups[part.group].shape.requests)
+    found: list[Node] = []
+    for node in snapshot.nodes:
+        if node.name == part.node:
+            left = {name: amount - gone.get(name, 0) * part.bound for name, amount in node.used}
+            node = dataclasses.replace(node, used=resources(left))
+        found.append(node)
+    return tuple(found)
+
+
+def measure_changes(snapshot: model.Snapshot, plan: model.Plan) -> None:
+    """Passes after one change, with the memory of passes before it and without."""
+    kept = memory.Memory()
+    settled = applied(snapshot, plan)
+    settled = applied(settled, decide.decide(settled, NOW + 1000, memory=kept))
+    for name, changed in (
+        ("nothing changed", settled),
+        ("a pod of a running gang changed", a_pod_less(settled)),
+        ("a gang ended", one_less(settled)),
+        ("one more gang, its verdict at once", one_more(settled)),
+    ):
+        measure(f"{name}, without a memory", lambda changed=changed: decide.decide(changed, NOW + 1001), 3)
+        best = float("inf")
+        for _ in range(7):
+            decide.decide(settled, NOW + 1000, memory=kept)
+            begin = time.process_time()
+            made = decide.decide(changed, NOW + 1001, memory=kept)
+            best = min(best, time.process_time() - begin)
+        assert made == decide.decide(changed, NOW + 1001)
+        print(f"{name}: {best * 1000:.0f} ms CPU")
 
 
 def test_a_thousand_waiting_gangs_on_two_thousand_nodes() -> None:
@@ -156,10 +214,7 @@ def test_a_thousand_waiting_gangs_on_two_thousand_nodes() -> None:
     print(f"{len(half.jobs)} running jobs")
     cold = with_waiting(half, 1000)
     plan = measure("cold, 1,000 new gangs, half full", lambda: decide.decide(cold, NOW))
-    settled = applied(cold, plan)
-    measure("nothing changed", lambda: decide.decide(settled, NOW + 1000))
-    more = one_more(settled)
-    measure("one more gang, its verdict at once", lambda: decide.decide(more, NOW + 1000))
+    measure_changes(cold, plan)
 
 
 def test_a_thousand_waiting_gangs_on_a_full_cluster() -> None:
@@ -168,10 +223,7 @@ def test_a_thousand_waiting_gangs_on_a_full_cluster() -> None:
     print(f"{len(full.jobs)} running jobs")
     cold = with_waiting(full, 1000)
     plan = measure("cold, 1,000 new gangs, full", lambda: decide.decide(cold, NOW))
-    settled = applied(cold, plan)
-    measure("nothing changed", lambda: decide.decide(settled, NOW + 1000))
-    more = one_more(settled)
-    measure("one more gang, its verdict at once", lambda: decide.decide(more, NOW + 1000))
+    measure_changes(cold, plan)
 
 
 def test_five_thousand_waiting_gangs_on_a_nearly_full_cluster() -> None:
@@ -185,3 +237,14 @@ def test_five_thousand_waiting_gangs_on_a_nearly_full_cluster() -> None:
     measure("a pass without a forecast", lambda: decide.decide(quiet, NOW + 1000))
     due = dataclasses.replace(quiet, forecast_at=0)
     measure("a pass that forecasts everybody", lambda: decide.decide(due, NOW + 1000))
+
+
+def test_fifty_thousand_waiting_gangs_on_a_nearly_full_cluster() -> None:
+    print()
+    cold = with_waiting(cluster(2000, 0.97), 50_000)
+    measure("cold, 50,000 new gangs", lambda: decide.decide(cold, NOW), 2)
+    kept = memory.Memory()
+    settled = applied(cold, decide.decide(cold, NOW, memory=kept))
+    for _ in range(2):
+        settled = applied(settled, decide.decide(settled, NOW + 1000, memory=kept))
+    measure("nothing changed", lambda: decide.decide(settled, NOW + 1000, memory=kept), 3)

@@ -75,11 +75,15 @@ async def measure(resource: port.Resource, make: Callable[[int], dict[str, Any]]
         async with operator(url) as process, asyncio.timeout(WITHIN_S):
             ended = asyncio.create_task(process.wait())
             all_told = asyncio.create_task(until_told(api, JOBS + 1, version=version))
-            await asyncio.wait({ended, all_told}, return_when=asyncio.FIRST_COMPLETED)
-            assert not ended.done(), "the operator ended by itself"
-            await all_told
-            found = resident_mib(process.pid, "VmRSS"), resident_mib(process.pid, "VmHWM")
-            ended.cancel()
+            try:
+                await asyncio.wait({ended, all_told}, return_when=asyncio.FIRST_COMPLETED)
+                assert not ended.done(), "the operator ended by itself"
+                await all_told
+                found = resident_mib(process.pid, "VmRSS"), resident_mib(process.pid, "VmHWM")
+            finally:
+                ended.cancel()
+                all_told.cancel()
+                await asyncio.gather(ended, all_told, return_exceptions=True)
         await api.close()
     return found
 

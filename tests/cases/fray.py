@@ -12,7 +12,7 @@ import random
 from hypothesis import stateful
 from hypothesis import strategies as st
 
-from lstqueue.engine import decide, fit, invariants, justice, model
+from lstqueue.engine import decide, fit, invariants, justice, memory, model
 from lstqueue.topology.model import Node, PodShape, resources
 
 GPU = "nvidia.com/gpu"
@@ -49,6 +49,7 @@ class Preemptions(stateful.RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = EPOCH
+        self.memory = memory.Memory()
         self.units: dict[str, Unit] = {}
         self.foreign = dict.fromkeys(NODES, 0)
         self.down: set[str] = set()
@@ -221,7 +222,7 @@ class Preemptions(stateful.RuleBasedStateMachine):
 
     def a_pass(self, shuffle: random.Random) -> None:
         seen = self.snapshot()
-        plan = decide.decide(seen, self.now, CONFIG)
+        plan = decide.decide(seen, self.now, CONFIG, self.memory)
         assert invariants.of_plan(seen, plan) == ()
         assert justice.of_plan(seen, plan, CONFIG) == ()
         if shuffle.random() < 0.2:

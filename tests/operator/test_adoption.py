@@ -118,6 +118,7 @@ async def test_a_deadline_job_that_refers_to_a_running_job_is_rejected() -> None
         finished = made.condition("mine", "Finished")
         assert finished["reason"] == "AlreadyRunning"
         assert "suspend it" in finished["message"]
+        assert "create a new DeadlineJob" in finished["message"]
         assert not jobs.suspended("train")
         assert len(jobs.bound("train")) == 2
 
@@ -142,6 +143,47 @@ async def test_a_suspension_by_hand_is_the_users_own_pause() -> None:
 
 
 @cluster.virtual
+async def test_pauses_of_the_user_are_no_offence_however_often_they_end() -> None:
+    async with cluster.run(nodes=2) as made:
+        jobs = Existing(made)
+        made.queue()
+        jobs.create("train", run_for="2h")
+        for attempt in range(1, 6):
+            await jobs.until_phase("train", "Running")
+            assert made.status(jobs.ledger("train"))["attempt"] == attempt
+            await made.rest("20s")
+            jobs.suspend("train")
+            await made.until(lambda: made.code(jobs.ledger("train")) == "Inactive", "it is paused")
+            await made.rest("20s")
+            jobs.suspend("train", value=False)
+        await jobs.until_phase("train", "Running")
+        assert {"SuspendedOnSight", "SuspensionUndone"}.isdisjoint(jobs.events("train"))
+        await jobs.until_phase("train", "Succeeded", within="3h")
+
+
+@cluster.virtual
+async def test_an_admission_soon_after_two_early_resumes_is_no_dispute() -> None:
+    async with cluster.run(nodes=1) as made:
+        jobs = Existing(made)
+        made.queue(stopPolicy="Hold")
+        jobs.create("train", parallelism=1, completions=1, run_for="1h")
+        await jobs.until_phase("train", "Pending")
+        for _ in range(2):
+            jobs.suspend("train", value=False)
+            await made.until(lambda: jobs.suspended("train"), "it is suspended again")
+            await made.rest("10s")
+        made.patch_queue(stopPolicy="None")
+        await jobs.until_phase("train", "Running")
+        jobs.suspend("train")
+        await made.until(lambda: made.code(jobs.ledger("train")) == "Inactive", "it is paused")
+        jobs.suspend("train", value=False)
+        await jobs.until_phase("train", "Running")
+        await made.rest("1m")
+        assert "SuspensionUndone" not in jobs.events("train")
+        await jobs.until_phase("train", "Succeeded", within="3h")
+
+
+@cluster.virtual
 async def test_a_job_that_is_resumed_without_its_turn_is_suspended_again_and_nobody_fights() -> None:
     async with cluster.run(nodes=1) as made:
         jobs = Existing(made)
@@ -156,7 +198,7 @@ async def test_a_job_that_is_resumed_without_its_turn_is_suspended_again_and_nob
         jobs.suspend("train", value=False)
         await made.rest("30m")
         assert not jobs.suspended("train")
-        assert made.code(jobs.ledger("train")) == "ReleaseReverted"
+        assert made.code(jobs.ledger("train")) == "SuspensionUndone"
         assert "leaves it running" in await jobs.until_told("train", "SuspensionUndone")
         jobs.suspend("train")
         await made.until(lambda: made.code(jobs.ledger("train")) == "QueueHeld", "it is queued again")
@@ -186,3 +228,24 @@ def labels() -> cluster.Object:
 
 def jobs_body(name: str) -> cluster.Object:
     return existing.body(name)
+
+
+@cluster.virtual
+async def test_a_job_is_not_adopted_while_a_pod_and_its_replacement_are_both_there() -> None:
+    async with cluster.run(nodes=3, slack=20, reaction="20m") as made:
+        jobs = Existing(made)
+        made.queue()
+        slow = {"terminationGracePeriodSeconds": 900}
+        jobs.create("train", suspend=False, queue=None, run_for="3h", terminate_after="10m", pod=slow)
+        await made.rest("1m")
+        made.delete(jobs.pods("train")[0]["metadata"]["name"], port.PODS)
+        await made.rest("20s")
+        asked = {
+            "labels": {names.LABEL_QUEUE: cluster.QUEUE},
+            "annotations": {f"{names.GROUP}/adopt": "true"},
+        }
+        jobs.patch("train", {"metadata": asked})
+        await made.rest("1m")
+        assert made.code(jobs.ledger("train")) == "Adopting"
+        await jobs.until_phase("train", "Running", within="15m")
+        assert sorted(made.placement(jobs.ledger("train")).values()) == jobs.bound("train")

@@ -198,3 +198,23 @@ async def test_many_gangs_under_one_quota_all_get_their_turn() -> None:
             made.submit(name, group("worker", 1 + number % 3, run_for="30m"))
         await made.until_all("Succeeded", *names, within="12h")
         assert [made.status(name)["attempt"] for name in names] == [1] * 12
+
+
+@cluster.virtual
+async def test_whom_another_leaves_no_quota_is_told_so_while_that_other_is_still_starting() -> None:
+    async with cluster.run(nodes=4) as made:
+        made.queue()
+        allow(made, gpus=24)
+        made.patch_queue(stopPolicy="Hold")
+        made.submit("first", group("worker", 2, run_for="1h"))
+        made.submit("second", group("worker", 2, run_for="1h"))
+        await made.rest("1m")
+        # Its write takes so long that nothing else happens in the namespace.
+        made.faults.delay(60, when=faults.calls(verb="create", resource=port.JOBS))
+        made.patch_queue(stopPolicy="None")
+        await made.rest("1s")
+        passes = made.operator.loop.passes
+        await made.rest("20s")
+        assert told(made, "second")
+        assert made.operator.loop.passes - passes < 10
+        await made.until_phase("second", "Succeeded", within="3h")

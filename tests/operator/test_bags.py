@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cluster
 from existing import Existing
+from manifests import pool
 
 from lstqueue.api import durations
 from lstqueue.embedded import faults
@@ -146,3 +147,73 @@ async def test_a_pod_left_on_a_dead_node_stands_for_nobody_in_the_next_run() -> 
         made.calm()
         made.world.heal_node(lost)
         await jobs.until_phase("train", "Succeeded", within="3h")
+
+
+@cluster.virtual
+async def test_a_cordoned_node_costs_a_bag_the_slot_there_and_no_other() -> None:
+    async with cluster.run(nodes=4, reaction="1h", slack=40) as made:
+        jobs = Existing(made)
+        made.queue(gpus=32)
+        jobs.create("sweep", parallelism=4, completions=8, indexed=False, run_for="3h")
+        await jobs.until_phase("sweep", "Running")
+        await made.rest("2h")
+        made.world.cordon("node-0003")
+        [leaves] = [raw for raw in jobs.pods("sweep") if raw["spec"].get("nodeName") == "node-0003"]
+        made.evict(leaves)
+        await made.rest("10m")
+        assert jobs.phase("sweep") == "Running"
+        assert jobs.bound("sweep") == ["node-0000", "node-0001", "node-0002"]
+        await made.rest("2h")
+        assert jobs.bound("sweep") == ["node-0000", "node-0001", "node-0002"]
+        made.world.cordon("node-0003", cordoned=False)
+        await made.until(lambda: len(jobs.bound("sweep")) == 4, "the slot is used again", within="5m")
+        await jobs.until_phase("sweep", "Succeeded", within="9h")
+        assert made.status(jobs.ledger("sweep"))["attempt"] == 1
+
+
+@cluster.virtual
+async def test_a_bag_of_which_nothing_runs_leaves_a_node_that_takes_no_pod() -> None:
+    async with cluster.run(nodes=2, reaction="10m", slack=40) as made:
+        jobs = Existing(made)
+        made.queue()
+        jobs.create("sweep", parallelism=1, completions=3, indexed=False, run_for="1h")
+        await jobs.until_phase("sweep", "Running")
+        [node] = jobs.bound("sweep")
+        made.world.cordon(node)
+        await made.until(lambda: made.status(jobs.ledger("sweep"))["attempt"] == 2, "it moves", within="2h")
+        await jobs.until_phase("sweep", "Succeeded", within="4h")
+
+
+@cluster.virtual
+async def test_a_bag_keeps_its_slots_when_its_quota_is_lowered_and_nobody_is_admitted_beside_it() -> None:
+    async with cluster.run(nodes=3) as made:
+        jobs = Existing(made)
+        made.queue(gpus=16)
+        jobs.create("bag", parallelism=2, completions=6, indexed=False, run_for="1h")
+        await jobs.until_phase("bag", "Running")
+        await made.rest("30m")
+        made.patch_queue(pools=[pool("all", gpus=8)])
+        made.submit("later")
+        await made.rest("1h")
+        assert len(jobs.bound("bag")) == 2
+        assert made.phase("later") == "Pending"
+        await jobs.until_phase("bag", "Succeeded", within="4h")
+        await made.until_phase("later", "Running", within="5m")
+
+
+@cluster.virtual
+async def test_a_job_without_completions_is_not_ended_by_an_edit_of_its_parallelism_after_a_success() -> None:
+    async with cluster.run(nodes=2) as made:
+        jobs = Existing(made)
+        made.queue()
+        jobs.create("w", parallelism=2, completions=None, indexed=False, run_for="3h")
+        await jobs.until_phase("w", "Running")
+        await made.rest("1h")
+        made.end_pod(jobs.pods("w")[0], "Succeeded")
+        await made.rest("5m")
+        (left,) = jobs.pods("w")
+        jobs.patch("w", {"spec": {"parallelism": 1}})
+        await made.rest("10m")
+        assert [raw["metadata"]["name"] for raw in jobs.pods("w")] == [left["metadata"]["name"]]
+        assert jobs.phase("w") == "Running"
+        await jobs.until_phase("w", "Succeeded", within="3h")

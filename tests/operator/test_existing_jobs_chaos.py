@@ -95,7 +95,7 @@ class Chaos(test_chaos.Chaos):
         """Suspend what runs without lstqueue, so that it is queued, and wait until all is over."""
         await self.made.rest("20m")
         for name in self.mine():
-            if self.made.code(self.existing.ledger(name)) == "ReleaseReverted":
+            if self.made.code(self.existing.ledger(name)) == "SuspensionUndone":
                 self.existing.suspend(name)
         self.calm()
         queued = [name for name in self.mine() if self.labelled(name)]

@@ -7,6 +7,7 @@ from typing import Any
 import cluster
 import manifests
 import pytest
+from existing import Existing
 from manifests import group
 
 from lstqueue.api import names
@@ -163,3 +164,19 @@ async def test_a_job_that_becomes_unreadable_waits_and_goes_on_when_it_is_mended
         assert made.phase("job") == "Pending"
         made.edit("job", importance=1)
         await made.until_phase("job", "Succeeded")
+
+
+@cluster.virtual
+async def test_of_equal_jobs_that_are_refused_each_is_told_of_itself_alone() -> None:
+    async with cluster.run(nodes=1) as made:
+        made.queue()
+        jobs = Existing(made)
+        for name in ("alpha", "beta"):
+            jobs.create(name, pod={"hostNetwork": True})
+            words = await jobs.until_told(name, "UnsupportedConstraint")
+            assert words.startswith(f"Job {name}: spec.template.spec.hostNetwork")
+        made.create(port.RESOURCE_QUOTAS, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
+        for name in ("gamma", "delta"):
+            made.submit(name, group())
+            await made.until(lambda job=name: made.code(job) == "ResourceQuotaExceeded", f"{name} is told")
+        assert "gamma" not in made.status("delta")["pending"]["message"]

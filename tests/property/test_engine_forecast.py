@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import effort
 from lstqueue.engine import decide, fit, model
 from lstqueue.topology.model import Node, PodShape, resources
 
@@ -84,7 +85,7 @@ def play(snapshot: model.Snapshot) -> dict[str, int]:
         now = min(moments)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=effort.examples(60), deadline=None)
 @given(backlogs())
 def test_with_exact_run_times_jobs_start_when_the_forecast_said(snapshot: model.Snapshot) -> None:
     plan = decide.decide(snapshot, NOW)

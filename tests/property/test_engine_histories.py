@@ -12,7 +12,8 @@ import random
 from hypothesis import HealthCheck, settings, stateful
 from hypothesis import strategies as st
 
-from lstqueue.engine import decide, fit, invariants, model
+from cases import effort
+from lstqueue.engine import decide, fit, invariants, memory, model
 from lstqueue.topology.model import Node, PodShape, resources
 
 GPU = "nvidia.com/gpu"
@@ -58,6 +59,7 @@ class Histories(stateful.RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = EPOCH
+        self.memory = memory.Memory()
         self.gangs: dict[str, Gang] = {}
         self.foreign: dict[str, int] = dict.fromkeys(SIZES, 0)
         self.down: set[str] = set()
@@ -226,7 +228,7 @@ class Histories(stateful.RuleBasedStateMachine):
 
     def decide(self, shuffle: random.Random) -> model.Plan:
         seen = self.snapshot()
-        plan = decide.decide(seen, self.now)
+        plan = decide.decide(seen, self.now, memory=self.memory)
         assert invariants.of_plan(seen, plan) == ()
         other = dataclasses.replace(
             seen,
@@ -284,7 +286,7 @@ class Histories(stateful.RuleBasedStateMachine):
 
 
 Histories.TestCase.settings = settings(
-    max_examples=40,
+    max_examples=effort.examples(25),
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

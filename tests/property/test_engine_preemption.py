@@ -7,10 +7,11 @@ import random
 import pytest
 from hypothesis import HealthCheck, settings
 
+from cases import effort
 from cases.fray import NODES, Preemptions
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_long_histories(seed: int) -> None:
     """Events drawn evenly: what shrinks well draws too few of those in which jobs meet."""
     rng, world = random.Random(seed), Preemptions()
@@ -37,7 +38,7 @@ def test_long_histories(seed: int) -> None:
 
 
 Preemptions.TestCase.settings = settings(
-    max_examples=20,
+    max_examples=effort.examples(10),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -7,6 +7,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import effort
 from cases.reference import LATE, Reference, pools_of
 from lstqueue.engine import decide, model
 from lstqueue.topology.model import Node, PodShape, Taint, Toleration, resources
@@ -105,7 +106,7 @@ def snapshots(draw: st.DrawFn) -> model.Snapshot:
     return model.Snapshot(tuple(nodes), queues, tuple(jobs))
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=effort.examples(120), deadline=None)
 @given(snapshots())
 def test_admissions_are_those_of_the_slow_reading(snapshot: model.Snapshot) -> None:
     orders = {queue.name: queue.order for queue in snapshot.queues}

@@ -38,7 +38,7 @@ def accepted(reading):
 
 def test_everything_that_can_be_said_becomes_a_spec():
     reading = annotations.read({QUEUE: "research"}, ALL)
-    assert (reading.problems, reading.unread, reading.adopt) == ((), (), True)
+    assert (reading.problems, reading.unread) == ((), ())
     assert reading.spec == {
         "queue": "research",
         "deadlineIn": "1d",
@@ -105,14 +105,17 @@ def test_what_cannot_be_used_is_left_out_and_told_by_name_with_a_remedy(name, te
     assert found.field == f"metadata.annotations[lstqueue.dev/{name.replace('_', '-')}]"
     assert problem in found.problem
     assert remedy in found.remedy
-    assert (reading.spec, reading.adopt) == ({}, False)
+    assert reading.spec == {}
 
 
 def test_two_kinds_of_deadline_leave_none():
     reading = said(deadline="2026-03-02T06:00:00Z", deadline_at="06:00 UTC", value="3")
     (found,) = reading.problems
     assert found.field == "metadata.annotations[lstqueue.dev/deadline-at]"
-    assert (found.problem, found.remedy) == ("is set beside lstqueue.dev/deadline", "keep one of them")
+    assert (found.problem, found.remedy) == (
+        "is set beside lstqueue.dev/deadline, so that it has no deadline now",
+        "keep one of them",
+    )
     assert reading.spec == {"value": 3}
 
 

@@ -5,10 +5,12 @@ import contextlib
 import os
 import pathlib
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
+import click
 import pytest
 from click import testing
 
@@ -109,10 +111,10 @@ async def test_a_newcomers_job_gets_a_verdict_and_runs_to_its_end(tmp_path: path
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--serve", "--jobs", "3"], "--jobs means something without --serve only"),
-        (["--serve", "--json", "x"], "--json means something without --serve only"),
-        (["--speed", "3"], "--speed means something with --serve only"),
-        (["--kubeconfig", "x"], "--kubeconfig means something with --serve only"),
+        (["--serve", "--jobs", "3"], "--jobs does not go with --serve; leave one of them out"),
+        (["--serve", "--json", "x"], "--json does not go with --serve; leave one of them out"),
+        (["--speed", "3"], "--speed is for --serve; leave it out, or add that"),
+        (["--kubeconfig", "x"], "--kubeconfig is for --serve; leave it out, or add that"),
         (["--serve", "--speed", "0"], "--speed"),
     ],
 )
@@ -139,6 +141,22 @@ def test_a_kubeconfig_left_by_a_killed_demo_is_replaced(tmp_path: pathlib.Path) 
     with kubeconfig.written("http://127.0.0.1:2", path):
         assert "http://127.0.0.1:2" in path.read_text()
     assert not path.exists()
+
+
+def test_the_kubeconfig_of_a_demo_that_runs_is_refused(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "config"
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        path.write_text(kubeconfig.text(f"http://127.0.0.1:{listening.getsockname()[1]}"))
+        with pytest.raises(click.BadParameter, match="a demo that runs"):
+            kubeconfig.check(path)
+    kubeconfig.check(path)
+
+
+def test_a_kubeconfig_that_was_replaced_meanwhile_stays(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "config"
+    with kubeconfig.written("http://127.0.0.1:1", path):
+        path.write_text("apiVersion: v1\n")
+    assert path.read_text() == "apiVersion: v1\n"
 
 
 def test_checking_a_path_leaves_nothing_there(tmp_path: pathlib.Path) -> None:
@@ -177,6 +195,17 @@ async def test_pods_take_the_estimate_of_their_job(objects: store.Store) -> None
         "uid"
     ]
     assert run_for(objects, uid) == "5400s"
+
+
+async def test_pods_of_a_bag_share_its_estimate(objects: store.Store) -> None:
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "example/eval"}]}}
+    bag = {"suspend": True, "parallelism": 4, "completions": 16, "template": template}
+    objects.create(port.JOBS, "default", {"metadata": {"name": "bag"}, "spec": bag})
+    ref = {"apiVersion": "batch/v1", "kind": "Job", "name": "bag"}
+    body = gang("one", estimatedDuration="2h")
+    body["spec"] = {"queue": "research", "estimatedDuration": "2h", "jobRef": ref}
+    uid = objects.create(port.DEADLINE_JOBS, "default", body)["metadata"]["uid"]
+    assert run_for(objects, uid) == "1800s"
 
 
 async def test_pods_without_an_estimate_run_an_hour(objects: store.Store) -> None:

@@ -4,6 +4,7 @@ import asyncio
 
 from cases import worlds
 from cases.gangs import Scene
+from lstqueue.embedded import audit_accounts
 from lstqueue.kube import port
 
 
@@ -211,6 +212,21 @@ async def test_a_quota_that_its_owner_lowers_is_nobodys_violation() -> None:
     scene.store.patch(port.GPU_QUEUES, None, "research", {"spec": {"pools": pools}})
     assert scene.found() == []
     assert "8 nvidia.com/gpu of 4" in str(scene.audit.foreign[0])
+
+
+def test_what_was_admitted_before_a_limit_went_down_may_go_on_and_what_comes_later_may_not():
+    account = audit_accounts.Account("queue research, pool a100", limit={"gpu": 16})
+    account.use_admitted({"gpu": 16}, 1, since=0)
+    account.set_limit({"gpu": 8}, 10_000)
+    assert not any(excess.ours for excess in account.check(10_000, ours=False, everything=False))
+    account.use_admitted({"gpu": 8}, -1, since=0)
+    assert account.check(60_000, ours=False, everything=False) == []
+    account.use_admitted({"gpu": 8}, 1, since=0)
+    assert [excess.ours for excess in account.check(60_000, ours=True, everything=False)] == [False]
+    account.use_admitted({"gpu": 8}, -1, since=0)
+    assert account.check(60_000, ours=False, everything=False) == []
+    account.use_admitted({"gpu": 8}, 1, since=50_000)
+    assert [excess.ours for excess in account.check(60_000, ours=True, everything=False)] == [True]
 
 
 @worlds.virtual

@@ -147,6 +147,17 @@ def envelope(message: bytes) -> bytes:
     return b"k8s\0" + b"\x0a" + bytes([len(kind)]) + kind + b"\x12" + bytes([len(message)]) + message
 
 
+def test_an_eviction_may_be_protobuf() -> None:
+    meta, options = b"\x0a\x03pod\x1a\x07default", MESSAGE
+    message = b"\x0a" + bytes([len(meta)]) + meta + b"\x12" + bytes([len(options)]) + options
+    media = "application/vnd.kubernetes.protobuf"
+    found = requests.eviction(requests.Parameters(""), envelope(message), content_type=media)
+    assert found.name == "pod"
+    assert (found.options.grace_seconds, found.options.uid, found.options.dry_run) == (30, "u", True)
+    with pytest.raises(port.InvalidError, match="not an Eviction"):
+        requests.eviction(requests.Parameters(""), b"k8s\0\xff", content_type=media)
+
+
 def test_options_of_a_deletion_may_be_protobuf() -> None:
     media = "application/vnd.kubernetes.protobuf"
     parameters = requests.Parameters("")

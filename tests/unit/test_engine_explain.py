@@ -29,9 +29,14 @@ def running(uid: str, node: str, gpus: int, **more: object) -> model.Job:
 
 
 def ask(
-    uid: str, *jobs: model.Job, quota: int = 64, order: model.Order = model.Order.LST
+    uid: str,
+    *jobs: model.Job,
+    quota: int = 64,
+    order: model.Order = model.Order.LST,
+    cordoned: tuple[str, ...] = (),
 ) -> model.Explanation:
-    nodes = tuple(Node(f"n{i}", resources({GPU: 8, "cpu": 9000, "pods": 9})) for i in range(2))
+    has = resources({GPU: 8, "cpu": 9000, "pods": 9})
+    nodes = tuple(Node(name, has, unschedulable=name in cordoned) for name in ("n0", "n1"))
     queue = model.Queue("q", order, (model.Pool("p", nominal=((GPU, quota),)),), shedding=False)
     snapshot = model.Snapshot(nodes, (queue,), jobs)
     return explain.explain(snapshot, decide.decide(snapshot, NOW), uid)
@@ -62,6 +67,12 @@ def test_pods_too_large_for_any_hole_are_told_the_largest_hole() -> None:
     assert answer.change == "With pods of 3 nvidia.com/gpu one would find room now."
     full = ask("a", running("r", "n0", 8), running("s", "n1", 8), job("a", 1, 8))
     assert full.change == "No node it may use has room for even a smaller pod; it starts when others leave."
+
+
+def test_a_cordon_in_the_way_is_to_be_undone() -> None:
+    assert ask("a", job("a", 2, 8), cordoned=("n1",)).change == "Uncordon n1 (kubectl uncordon)."
+    elsewhere = ask("a", running("r", "n0", 8), running("s", "n1", 8), job("a", 1, 8), cordoned=("n1",))
+    assert "Uncordon" not in elsewhere.change
 
 
 def test_missing_quota_names_the_pool_and_only_holders_of_the_same_queue() -> None:

@@ -163,3 +163,36 @@ def test_the_time_to_ask_for_is_enough_to_be_likely() -> None:
     verdict = said(decide.decide(world(running(), extended), NOW), "a").verdict
     assert verdict is not None
     assert verdict.level is model.Level.LIKELY
+
+
+def closing(*jobs: model.Job, **closed: dict[str, bool]) -> str:
+    """What "a" is told where four nodes of eight GPUs are as `closed` says."""
+    nodes = tuple(
+        Node(f"n{i}", resources({GPU: 8, "pods": 9}), **closed.get(f"n{i}", {}))  # type: ignore[arg-type]
+        for i in range(4)
+    )
+    plan = decide.decide(model.Snapshot(nodes, (queue(),), jobs), NOW)
+    return said(plan, "a").message
+
+
+def test_a_gang_that_lacks_a_cordoned_node_is_told_to_uncordon_it() -> None:
+    prefix = 'Group "g" is 4 pods of 8 nvidia.com/gpu, and 3 of them fit now on 4 matching nodes, of which '
+    gang = job("a", group(4, **{GPU: 8}))
+    cordoned, lost = {"unschedulable": True}, {"ready": False}
+    assert closing(gang, n1=cordoned) == f"{prefix}n1 is cordoned; it starts when it is uncordoned."
+    assert closing(gang, n1=lost) == f"{prefix}n1 is not ready; it starts when it is ready again."
+    assert closing(gang, n1=cordoned, n3=lost) == (
+        f"{prefix}n1 and n3 are cordoned or not ready; it starts when they are uncordoned or ready again."
+    ).replace("and 3 of", "and 2 of")
+
+
+def test_where_leaving_others_would_do_too_both_are_told() -> None:
+    gang = job("a", group(3, **{GPU: 8}))
+    told = closing(gang, running(), n1={"unschedulable": True})
+    assert told.endswith("of which n1 is cordoned; it starts when others leave, or it is uncordoned.")
+
+
+def test_closed_nodes_that_would_not_help_are_not_spoken_of() -> None:
+    gang = job("a", group(2, **{GPU: 8}))
+    others = [running(f"r{i}", assigned=(model.Assigned(0, "p", f"n{i}", 0, 1),)) for i in range(4)]
+    assert "it starts when others leave." in closing(gang, *others, n1={"unschedulable": True})

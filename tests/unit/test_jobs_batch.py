@@ -108,7 +108,7 @@ def test_a_job_that_failed_or_is_about_to_is_over():
 
 
 def test_the_pod_of_a_dry_run_is_the_gated_pod_without_the_servers_labels():
-    probe = batch.probe_pod("sweep", batch_jobs.job()["spec"]["template"])
+    probe = batch.probe_pod(batch_jobs.job()["spec"]["template"])
     assert probe["metadata"]["labels"] == {}
     assert probe["spec"]["schedulingGates"] == [{"name": names.GATE}]
     assert probe["spec"]["restartPolicy"] == "Never"
@@ -125,3 +125,17 @@ def test_a_unit_stands_as_the_one_job_of_its_ledger():
     seen = batch.child(unit(), "uid-ledger", parallelism=4, done=frozenset({1}))
     assert isinstance(seen, views.ChildView)
     assert (seen.job, seen.group, seen.restart, seen.done) == ("uid-ledger", "pods", 0, frozenset({1}))
+
+
+def test_a_pod_that_is_let_go_loses_our_gate_and_labels_and_keeps_the_gates_of_others():
+    gates = [{"name": "example.com/licence"}, {"name": names.GATE}]
+    labels = {names.LABEL_JOB: "uid-gone", names.LABEL_GROUP: "pods", names.LABEL_RESTART: "0", "team": "a"}
+    meta = {"name": "w-0", "namespace": "default", "uid": "uid-pod", "resourceVersion": "7", "labels": labels}
+    made = {"metadata": meta, "spec": {"schedulingGates": gates, "containers": []}}
+    body = batch.let_go_pod(views.pod(made))
+    assert body["metadata"]["resourceVersion"] == "7"
+    after = patches.merge(made, body)
+    assert after["spec"] == {"schedulingGates": gates[:1], "containers": []}
+    assert after["metadata"]["labels"] == {"team": "a"}
+    with pytest.raises(ValueError, match="is not gated"):
+        batch.let_go_pod(views.pod(after))

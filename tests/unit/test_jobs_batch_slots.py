@@ -120,3 +120,17 @@ def test_no_place_is_given_twice_and_none_beyond_the_admission(width, left, pods
     assert len(set(places)) == len(places)
     assert all(0 <= place < width and place not in booked.taken for place in places)
     assert len(places) + len(booked.taken) <= max(min(width, left), len(booked.taken))
+
+
+def test_a_book_is_kept_until_something_of_it_changes():
+    view, pods = batch.unit(BAG), [slotted(batch_jobs.pod(BAG, name)) for name in "abc"]
+    books = slots.Books()
+    first = books.book(view, pods, 3, attempt=1)
+    assert books.book(view, list(pods), 3, attempt=1) is first
+    assert len(first.waiting) == 3
+    pods[1] = slotted(batch_jobs.pod(BAG, "b", gated=False, slot=0, node="n1"))
+    assert list(books.book(view, pods, 3, attempt=1).taken) == [0]
+    assert books.book(view, pods, 2, attempt=1).places == 2
+    assert books.book(view, pods, 2, attempt=2).taken == {}
+    fewer = batch.unit(batch_jobs.job(parallelism=3, completions=9, indexed=False, status={"succeeded": 8}))
+    assert books.book(fewer, pods[:1], 3, attempt=1).done == {1, 2}

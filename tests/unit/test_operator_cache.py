@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from cases import raw
+from cases import raw, walks
 from lstqueue.api import names
 from lstqueue.operator import cache as caches
 
@@ -261,3 +261,20 @@ def test_a_job_that_loses_our_label_comes_back_with_it():
     assert knows.record().children == {}
     told(knows, [("ADDED", raw.touched(CHILD))])
     assert list(knows.record().children) == [CHILD["metadata"]["uid"]]
+
+
+def test_an_edit_of_a_namespace_costs_a_look_at_its_own_jobs():
+    knows = Knows()
+    other = raw.deadline_job("other")
+    other["metadata"]["namespace"] = "elsewhere"
+    told(knows, [("ADDED", JOB), ("ADDED", other)])
+    knows.cache.take_touched()
+    knows.cache.records = walks.Counted(knows.cache.records)
+    labelled = {"metadata": {"name": "elsewhere", "labels": {names.LABEL_DEFAULT_QUEUE: "research"}}}
+    assert knows.rang(lambda: knows.cache.apply_namespace("MODIFIED", labelled))
+    assert knows.cache.take_touched() == [other["metadata"]["uid"]]
+    assert knows.cache.records.walks == 0
+    told(knows, [("DELETED", raw.touched(other))])
+    knows.cache.take_touched()
+    knows.cache.apply_namespace("DELETED", labelled)
+    assert knows.cache.take_touched() == []

@@ -143,6 +143,8 @@ def test_a_job_that_is_over_is_at_risk_no_more():
         (Phase.SUCCEEDED, raw.HOUR, "False"),
         (Phase.SUCCEEDED, raw.HOUR + 1, "True"),
         (Phase.FAILED, 1, "True"),
+        (Phase.REJECTED, 1, "False"),
+        (Phase.REJECTED, raw.HOUR + 1, "False"),
         (Phase.RUNNING, -raw.NOW, "False"),
     ],
 )

@@ -252,7 +252,7 @@ def test_a_deadline_is_missed_once_and_until_then_it_wakes(phase):
     life.set(phase=phase)
     if phase in (Phase.ADMITTED, Phase.RUNNING):
         life.started(ready=False)
-        life.set(phase=phase)
+        life.set(phase=phase, started=raw.NOW)
     due = raw.NOW + 10 * raw.MINUTE
     if phase in ledger.FINAL:
         assert life.step(due) == lifecycle.IDLE

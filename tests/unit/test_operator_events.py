@@ -122,3 +122,19 @@ def test_the_queue_is_bounded():
         assert told.dropped == 7
 
     telling(scene)
+
+
+def test_a_state_is_told_once_whoever_tells_it_and_its_changes_are_told_too():
+    async def scene(made, told):
+        again = events.Recorder(memory.MemoryApi(made.server.backend), now=made.now)
+        task = asyncio.create_task(again.run())
+        for words in ("bad", "worse"):
+            for teller in (told, again, told):
+                teller.tell(events.Note(JOB, "BadAnnotations", words, warning=True, once=True))
+                await asyncio.sleep(30)
+        assert sorted(seen(made)) == [("BadAnnotations", "bad", 1), ("BadAnnotations", "worse", 1)]
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    telling(scene)

@@ -39,3 +39,22 @@ async def test_only_the_servers_own_validation_ends_a_job(status, message, final
     answer = await asked.ask(job.gang(), job.spec.shape, templates)
     assert (answer.groups, answer.final) == (None, final)
     assert message in answer.problem
+
+
+class OverQuota:
+    """An API server that takes no pod and names the one it was shown, as the real one does."""
+
+    async def create(self, resource, namespace, body, *, dry_run):
+        name = body["metadata"].get("name") or f"{body['metadata']['generateName']}x7k2f"
+        raise port.ForbiddenError(403, "Forbidden", f'pods "{name}" is forbidden: exceeded quota: compute')
+
+
+@pytest.mark.parametrize("existing", [False, True])
+async def test_an_answer_that_all_equal_gangs_get_names_none_of_them(existing):
+    job = ledger.read(raw.deadline_job())
+    templates = {"worker": raw.deadline_job()["spec"]["groups"][0]["template"]}
+    asked = intake.Intake(OverQuota(), now=lambda: raw.NOW, interval=raw.MINUTE)
+    answer = await asked.ask(job.gang(), job.spec.shape, templates, existing=existing)
+    assert "exceeded quota: compute" in answer.problem
+    assert job.name not in answer.problem
+    assert answer.words("sweep").startswith("Job sweep: ")

@@ -1,5 +1,6 @@
 """Figures whose labels or sums are easy to get wrong."""
 
+from collections import Counter
 from types import SimpleNamespace
 
 from cases import raw
@@ -34,3 +35,21 @@ def test_relists_of_a_kind_with_two_reflectors_add_up():
     sources = [SimpleNamespace(resource=port.PODS, counts=SimpleNamespace(relists=count)) for count in (2, 1)]
     figures.count_relists(sources)
     assert value(figures, "lstqueue_reflector_relists", kind="pods") == 3
+
+
+def test_requests_for_mere_words_count_too_but_may_well_wait():
+    figures = metrics.Metrics()
+    api = SimpleNamespace(
+        requests=Counter({("patch", "jobs"): 2, ("get", "events"): 1}), errors=Counter(), throttled=1.5
+    )
+    words = SimpleNamespace(
+        requests=Counter({("create", "events"): 3, ("get", "events"): 1}),
+        errors=Counter({("create", "events", 403): 1}),
+        throttled=60.0,
+    )
+    figures.count_requests(api, words)
+    assert value(figures, "lstqueue_api_requests", verb="patch", kind="jobs") == 2
+    assert value(figures, "lstqueue_api_requests", verb="create", kind="events") == 3
+    assert value(figures, "lstqueue_api_requests", verb="get", kind="events") == 2
+    assert value(figures, "lstqueue_api_request_errors", verb="create", kind="events", status="403") == 1
+    assert value(figures, "lstqueue_throttled_seconds") == 1.5

@@ -6,7 +6,7 @@ import pytest
 
 from cases import raw
 from cases.lives import Life, Phase
-from lstqueue.engine import kept, model
+from lstqueue.engine import memory, model
 from lstqueue.operator import cache as caches
 from lstqueue.operator import ledger, settings, snapshots
 
@@ -177,7 +177,7 @@ def known(*lives, pods=()):
 
 def build(cache):
     built = snapshots.build(cache, SETTINGS, now=0, forecast_at=0, changed=True)
-    kept.check(built)
+    memory.Memory().recall(built, SETTINGS.engine)
     return built
 
 

@@ -7,7 +7,7 @@ import pytest
 from cases import raw
 from cases.lives import Life, Phase
 from lstqueue.api import times
-from lstqueue.engine import kept, model
+from lstqueue.engine import memory, model
 from lstqueue.operator import cache as caches
 from lstqueue.operator import ledger, settings, snapshots
 
@@ -34,7 +34,7 @@ def known(life, *nodes, intake=True):
 
 def jobs(cache):
     built = snapshots.build(cache, SETTINGS, now=raw.NOW, forecast_at=0, changed=True)
-    kept.check(built)
+    memory.Memory().recall(built, SETTINGS.engine)
     return built.jobs
 
 

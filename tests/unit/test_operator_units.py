@@ -42,9 +42,9 @@ def test_a_reference_to_a_job_that_nobody_has_seen_is_to_be_looked_up():
     index = Index()
     mine = index.ledger(job="sweep")
     assert index.units.unseen == {("default", "sweep")}
-    assert not index.units.absent(mine)
+    assert index.units.facts(mine, raw.NOW).unseen
     index.units.missing(("default", "sweep"))
-    assert index.units.absent(mine)
+    assert not index.units.facts(mine, raw.NOW).unseen
     assert index.looked[-1] == mine.uid
     index.units.apply("ADDED", batch_jobs.job("sweep", queue=None))
     assert index.units.entry_of(mine) is not None
@@ -171,3 +171,46 @@ def test_a_label_that_goes_leaves_what_is_referred_to():
     assert index.units.entry_of(mine) is not None
     index.units.forget(mine.uid)
     assert index.units.entries == {}
+
+
+def test_until_all_deadline_jobs_are_known_jobs_of_nobody_are_only_put_aside():
+    index = Index()
+    for name in ("referred", "deleted", "nobodys"):
+        index.units.apply("ADDED", batch_jobs.job(name, queue=None))
+    index.units.apply("DELETED", {"metadata": {"uid": "uid-deleted", "resourceVersion": raw.version()}})
+    mine, late = index.ledger(job="referred"), index.ledger("late", job="deleted")
+    assert index.units.entry_of(mine).view.uid == "uid-referred"
+    assert index.units.entry_of(late) is None
+    assert index.units.unseen == {("default", "deleted")}
+    index.units.settled()
+    assert index.units.entry_of(index.ledger("later", job="nobodys")) is None
+    assert ("default", "nobodys") in index.units.unseen
+
+
+def test_siblings_are_looked_at_when_the_second_comes_and_not_with_each():
+    index, owner = Index(), owners.Owner("argoproj.io/v1", "Workflow", "w", "uid-w")
+    touched = []
+    for number in range(5):
+        index.units.apply("ADDED", batch_jobs.job(f"job-{number}"))
+        index.units.touched.clear()
+        index.units.place(index.units.entries[f"uid-job-{number}"], owners.Found(unread=owner))
+        touched.append(sorted(index.units.touched))
+    assert touched == [[], ["uid-job-0", "uid-job-1"], ["uid-job-2"], ["uid-job-3"], ["uid-job-4"]]
+
+
+@pytest.mark.parametrize("end", ["over", "deleted", "label"])
+def test_the_last_of_several_siblings_is_looked_at_again(end):
+    index, owner = Index(), owners.Owner("argoproj.io/v1", "Workflow", "w", "uid-w")
+    for name in ("one", "two"):
+        index.units.apply("ADDED", batch_jobs.job(name))
+        index.units.place(index.units.entries[f"uid-{name}"], owners.Found(unread=owner))
+    index.units.touched.clear()
+    if end == "over":
+        index.units.apply("MODIFIED", batch_jobs.job("two", status=raw.ended("Complete")))
+    elif end == "deleted":
+        index.units.apply("DELETED", batch_jobs.job("two"))
+    else:
+        index.ledger(job="two")
+        index.units.apply("MODIFIED", batch_jobs.job("two", queue=None))
+    assert "uid-one" in index.units.touched
+    assert index.units.misplaced(index.units.entries["uid-one"]) == ("", "")

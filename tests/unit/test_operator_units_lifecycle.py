@@ -202,3 +202,28 @@ def test_pods_behind_our_gate_cannot_be_adopted():
     gated = tuple(batch_jobs.pod(made, f"p{index}", index=index) for index in range(2))
     found = step(gang(made, loose=gated, pool_of=lambda _: "a100"))
     assert found.patches[0].body["spec"] == {"suspend": True}
+
+
+def test_a_gang_costs_a_look_at_each_of_its_nodes_however_many_pods_are_there():
+    made, fit, lost = job(parallelism=4, completions=4), [], []
+    asked = {
+        "fit_node": lambda _, node: not fit.append(node),
+        "lost": lambda pod: lost.append(pod.node) or "",
+    }
+    placed = dataclasses.replace(
+        admission(batch.unit(made), ()),
+        groups=(ledger.GroupAdmission(batch.GROUP, "a100", (("n1", (0, 1)), ("n2", (2, 3)))),),
+    )
+    waits = gang(made, PHASE.ADMITTED, attempt=1, admitted=True)
+    status = dataclasses.replace(waits.ledger.status, admission=placed)
+    waits = dataclasses.replace(waits, ledger=dataclasses.replace(waits.ledger, status=status), **asked)
+    assert step(waits).start
+    assert fit == ["n1", "n2"]
+    running = released(made)
+    members_ = [
+        batch_jobs.pod(running, f"i{index}", index=index, gated=False, slot=index, node=node, phase="Running")
+        for index, node in enumerate(("n1", "n1", "n2", "n2"))
+    ]
+    runs = gang(running, PHASE.RUNNING, attempt=1, admitted=True, pods=tuple(members_))
+    step(dataclasses.replace(runs, **asked))
+    assert lost == ["n1", "n2"]

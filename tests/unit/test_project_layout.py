@@ -1,5 +1,6 @@
 """House rules that no linter checks."""
 
+import ast
 import pathlib
 
 import pytest
@@ -22,3 +23,13 @@ def test_no_module_outgrows_a_reader(module: pathlib.Path) -> None:
 def test_every_room_says_what_it_is() -> None:
     for package in sorted((ROOT / "lstqueue").rglob("__init__.py")):
         assert package.read_text(encoding="utf-8").startswith('"""'), f"{package} has no docstring"
+
+
+def test_what_differs_between_kinds_of_units_is_behind_one_door() -> None:
+    users = set()
+    for path in (ROOT / "lstqueue").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            imported = [item.name for item in node.names] if isinstance(node, ast.ImportFrom) else []
+            if {"lifecycle_inline", "lifecycle_unit"} & set(imported):
+                users.add(path.stem)
+    assert users == {"lifecycle"}

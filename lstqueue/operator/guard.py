@@ -1,0 +1,77 @@
+"""The one place where an error of ours about ONE object is survived instead of ending the operator.
+
+Every other error ends the process, which starts again from what the API shows. But an object that cannot be
+dealt with would be there again, and end the next one too: nobody's job would start until somebody found it.
+So what is done for a single object is tried here; the error is logged with its traceback and counted, and the
+object is left out or held back. Errors of the API are not meant: those have their own handling.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+Object = Mapping[str, Any]
+
+CODE = "Unreadable"
+"""Why a DeadlineJob waits that could not be dealt with."""
+
+_LOG = logging.getLogger(__name__)
+
+
+class Guard:
+    """`counts` says by kind how often an object could not be dealt with."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def attempt(self, kind: str, name: str, do: Callable[[], None]) -> str:
+        """Do something for one object; return what went wrong in words, "" for nothing."""
+        try:
+            do()
+        except Exception as error:  # any error: see the module's docstring
+            self.counts[kind] += 1
+            _LOG.exception("%s %s cannot be dealt with, and is left aside", kind, name)
+            return f"{type(error).__name__}: {error}"[:200]
+        return ""
+
+    def each(self, kind: str, apply: Callable[[str, Any], None]) -> Callable[[str, Any], None]:
+        """Return a handler of events that goes on with the next object whatever is wrong with one."""
+
+        def guarded(event: str, raw: Object) -> None:
+            self.attempt(kind, named(raw), lambda: apply(event, raw))
+
+        return guarded
+
+
+def words(problem: str) -> str:
+    """Say to its user that a DeadlineJob could not be dealt with, and what to do."""
+    return f"lstqueue cannot make sense of it ({problem}); put right what was edited by hand, or make it anew"
+
+
+def named(raw: Object) -> str:
+    """Return namespace/name of an object, as far as it has them."""
+    meta = raw.get("metadata") or {}
+    return "/".join(str(meta[key]) for key in ("namespace", "name") if meta.get(key)) or str(meta.get("uid"))
+
+
+class Guarded(Protocol):
+    """Whoever has a guard."""
+
+    guard: Guard
+
+
+def one(kind: str) -> Callable[[Callable[[Any, str, Object], None]], Callable[[Any, str, Object], None]]:
+    """Decorate a method that takes in one object, (event, raw), of something `Guarded`."""
+
+    def wrap(apply: Callable[[Any, str, Object], None]) -> Callable[[Any, str, Object], None]:
+        @functools.wraps(apply)
+        def guarded(self: Guarded, event: str, raw: Object) -> None:
+            self.guard.attempt(kind, named(raw), functools.partial(apply, self, event, raw))
+
+        return guarded
+
+    return wrap

@@ -1,0 +1,91 @@
+"""Who and what is on which node: gangs that are admitted or have pods there, and the sum of what pods take.
+
+Indexes of the cache, kept pod by pod, so that a change of a node costs what is on it. Never calls the API.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lstqueue.jobs import views
+from lstqueue.operator import ledger
+from lstqueue.operator import nodes as node_views
+from lstqueue.topology import model as topology
+
+
+class Occupancy:
+    """Nodes by name, and what is on them."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, node_views.NodeView] = {}
+        self._gangs: dict[str, Counter[str]] = {}
+        self._admitted: dict[str, set[str]] = {}
+        self._used: dict[str, dict[str, int]] = {}
+        self._engine_nodes: dict[str, topology.Node] = {}
+
+    def apply(self, event: str, raw: Mapping[str, Any]) -> bool:
+        """Take in a node; return whether that changed anything that matters, as heartbeats do not."""
+        name = raw["metadata"]["name"]
+        if event == "DELETED":
+            self.nodes.pop(name, None)
+        else:
+            seen = node_views.read(raw)
+            if self.nodes.get(name) == seen:
+                return False
+            self.nodes[name] = seen
+        self._engine_nodes.pop(name, None)
+        return True
+
+    def place(self, uid: str, before: ledger.Admission | None, after: ledger.Admission | None) -> None:
+        """Keep who is admitted where."""
+        if before == after:
+            return
+        for node in before.nodes if before is not None else ():
+            self._admitted[node].discard(uid)
+            if not self._admitted[node]:
+                del self._admitted[node]
+        for node in after.nodes if after is not None else ():
+            self._admitted.setdefault(node, set()).add(uid)
+
+    def count(self, pod: views.PodView, sign: int) -> None:
+        """Count a pod where it is bound, until it has ended; -1 takes it back."""
+        place = pod.node or pod.aim
+        if pod.job and place:
+            gangs = self._gangs.setdefault(place, Counter())
+            gangs[pod.job] += sign
+            if not gangs[pod.job]:
+                del gangs[pod.job]
+            if not gangs:
+                del self._gangs[place]
+        if pod.node and not pod.gone:
+            used = self._used.setdefault(pod.node, {})
+            for name, amount in pod.requests:
+                used[name] = used.get(name, 0) + sign * amount
+            if not any(used.values()):
+                # Names of nodes that came and went would add up.
+                del self._used[pod.node]
+            self._engine_nodes.pop(pod.node, None)
+
+    def admitted(self, node: str) -> set[str]:
+        """Return the UIDs of the DeadlineJobs that are admitted on a node."""
+        return self._admitted.get(node, set())
+
+    def present(self, node: str) -> set[str]:
+        """Return the UIDs of those that have pods there, or pods on their way there."""
+        return set(self._gangs.get(node, ()))
+
+    def engine_nodes(self) -> Iterator[topology.Node]:
+        """Yield the nodes with what is used on them; only those that changed are built anew."""
+        for name in self.nodes:
+            node = self.engine_node(name)
+            if node is not None:
+                yield node
+
+    def engine_node(self, name: str) -> topology.Node | None:
+        """Return a node with what is used on it, None for one that is not there."""
+        node, view = self._engine_nodes.get(name), self.nodes.get(name)
+        if node is None and view is not None:
+            node = self._engine_nodes[name] = view.engine_node(self._used.get(name, {}))
+        return node

@@ -1,0 +1,56 @@
+"""Times that a clock wrote that was wrong: no job is ended for hours that never were."""
+
+from __future__ import annotations
+
+import asyncio
+
+import cluster
+import pytest
+from manifests import group
+
+from lstqueue.api import times
+from lstqueue.kube import port
+from lstqueue.operator import app
+
+HOUR = 3_600_000
+
+
+async def under(made: cluster.Cluster, offset: int) -> None:
+    """Start an operator whose clock is `offset` ms ahead of the cluster's."""
+    made.api = made.connect(made.world.server.backend)
+    made._operator = app.Operator(made.api, now=lambda: made.world.now() + offset, settings=made.settings)
+    made._task = asyncio.create_task(made._operator.run())
+
+
+@pytest.mark.parametrize("offset", [-10 * HOUR, 10 * HOUR])
+def test_a_run_that_began_under_a_wrong_clock_has_all_its_time(offset: int) -> None:
+    async def scenario() -> None:
+        async with cluster.run(nodes=1, slack=200, start=False) as made:
+            made.queue()
+            await made.rest("20h")
+            await under(made, offset)
+            made.submit("gang", group(run_for="5h"), maxRunTime="8h")
+            await made.until_phase("gang", "Running")
+            writes = made.calls.writes()
+            await made.rest("50m")
+            assert made.calls.writes() - writes < 20
+            await made.restart()
+            await made.rest("1m")
+            assert made.phase("gang") == "Running"
+            began = times.parse(made.status("gang")["startTime"])
+            assert made.world.now() - HOUR <= began <= made.world.now()
+            await made.until_phase("gang", "Succeeded", within="6h")
+            made.world.audit.violations.clear()
+
+    cluster.alone(scenario)
+
+
+@cluster.virtual
+async def test_a_run_without_a_start_that_can_be_read_counts_from_now_on() -> None:
+    async with cluster.run(nodes=1, slack=100) as made:
+        made.queue()
+        made.submit("gang", group(run_for="5h"), maxRunTime="8h")
+        await made.until_phase("gang", "Running")
+        body = {"status": {"startTime": "0000-01-01T00:00:00Z"}}
+        made.store.patch(port.DEADLINE_JOBS, "default", "gang", body, subresource="status")
+        await made.until_phase("gang", "Succeeded", within="6h")
