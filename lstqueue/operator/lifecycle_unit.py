@@ -354,7 +354,8 @@ def _vanished(gang: Gang, now: int) -> Step:
     through = sum(pod.succeeded for pod in gang.pods)
     if gang.unit.succeeded or (through and total is not None and through >= total):
         return Step(status=steps.over(status, Phase.SUCCEEDED, now), why="Succeeded")
-    again = "and lstqueue will take it for a new one" if gang.ledger.unit_uid else "with a new DeadlineJob"
+    labelled = bool(gang.ledger.unit_uid)
+    again = "and lstqueue will take it for a new one" if labelled else "together with a new DeadlineJob"
     words = f"the Job was deleted; create it again, {again}"
     return Step(status=steps.over(status, Phase.FAILED, now), why=ledger.VANISHED, words=words)
 

@@ -261,7 +261,7 @@ def test_a_node_is_drained(kubectl: Kubectl) -> None:
     kubectl("wait", "--for=condition=Ready", "pod", "-l", "job-name=drained", "--timeout=60s")
     node = kubectl("get", "pod", "-l", "job-name=drained", "-o", "jsonpath={.items[0].spec.nodeName}")
     name = kubectl("get", "pod", "-l", "job-name=drained", "-o", "jsonpath={.items[0].metadata.name}")
-    kubectl("drain", node, "--ignore-daemonsets", "--force", "--timeout=80s")
+    assert "evicted" in kubectl("drain", node, "--ignore-daemonsets", "--force", "--timeout=80s")
     assert "NotFound" in kubectl.refused("get", "pod", name)
     assert "SchedulingDisabled" in kubectl("get", "node", node)
     kubectl("uncordon", node)

@@ -124,6 +124,36 @@ async def test_a_deadline_job_that_refers_to_a_running_job_is_rejected() -> None
 
 
 @cluster.virtual
+async def test_a_running_job_that_was_annotated_before_may_be_referred_to() -> None:
+    async with cluster.run(nodes=2) as made:
+        jobs = Existing(made)
+        made.queue()
+        jobs.create("train", queue=None, suspend=False, run_for="1h", said={"adopt": "true"})
+        await made.until(lambda: len(jobs.bound("train")) == 2, "it runs by itself")
+        jobs.refer("mine", "train")
+        await made.until_phase("mine", "Running")
+        await made.until_phase("mine", "Succeeded", within="2h")
+
+
+@cluster.virtual
+async def test_what_to_do_about_a_deleted_job_depends_on_who_wrote_its_deadline_job() -> None:
+    async with cluster.run(nodes=2) as made:
+        jobs = Existing(made)
+        made.queue(stopPolicy="Hold")
+        jobs.create("labelled")
+        jobs.create("plain", queue=None)
+        jobs.refer("mine", "plain")
+        await jobs.until_phase("labelled", "Pending")
+        await made.until_phase("mine", "Pending")
+        ledger = jobs.ledger("labelled")
+        for name in ("labelled", "plain"):
+            made.store.delete(port.JOBS, cluster.NAMESPACE, name)
+        await made.until_all("Failed", ledger, "mine")
+        assert "take it for a new one" in made.condition(ledger, "Finished")["message"]
+        assert "together with a new DeadlineJob" in made.condition("mine", "Finished")["message"]
+
+
+@cluster.virtual
 async def test_a_suspension_by_hand_is_the_users_own_pause() -> None:
     async with cluster.run(nodes=2) as made:
         jobs = Existing(made)
