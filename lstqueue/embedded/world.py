@@ -69,7 +69,6 @@ class World:
         self._clock = clock.VirtualClock(asyncio.get_running_loop(), epoch_ms=epoch_ms)
         self._serve = serve
         self._kinds = (*_CONTROLLERS, leases.NodeLeases) if node_leases else _CONTROLLERS
-        self._reaction_s = reaction_s
         self._controllers: list[_Controller] = []
         self._nodes = 0
         self.errors: list[Exception] = []

@@ -38,10 +38,10 @@ class Unit:
     suspended_for: str = ""
 
     def set(self, **fields: object) -> None:
-        self.job = dataclasses.replace(self.job, **fields)  # type: ignore[arg-type]
+        self.job = dataclasses.replace(self.job, **fields)
 
     def seen(self) -> model.Job:
-        parts = tuple(model.Assigned(0, "p", *part) for part in self.parts if part[1] or part[2])  # type: ignore[arg-type]
+        parts = tuple(model.Assigned(0, "p", *part) for part in self.parts if part[1] or part[2])
         return dataclasses.replace(self.job, assigned=parts)
 
 
@@ -62,7 +62,7 @@ class Preemptions(stateful.RuleBasedStateMachine):
         for unit in self.units.values():
             for name, bound, _ in unit.parts:
                 for resource, amount in unit.job.groups[0].shape.requests:
-                    used[str(name)][resource] = used[str(name)].get(resource, 0) + amount * bound  # type: ignore[operator]
+                    used[str(name)][resource] = used[str(name)].get(resource, 0) + amount * bound
         has = resources({GPU: 8, "pods": 20})
         nodes = tuple(Node(name, has, resources(used[name]), ready=name not in self.down) for name in NODES)
         jobs = tuple(unit.seen() for unit in self.units.values())
@@ -137,9 +137,9 @@ class Preemptions(stateful.RuleBasedStateMachine):
             for part in unit.parts:
                 node = next(node for node in self.snapshot().nodes if node.name == part[0])
                 free = 8 - dict(node.used).get(GPU, 0)
-                needs = dict(unit.job.groups[0].shape.requests)[GPU] * part[2]  # type: ignore[operator]
+                needs = dict(unit.job.groups[0].shape.requests)[GPU] * part[2]
                 if node.ready and needs <= free and pick.random() < 0.8:
-                    part[1], part[2] = part[1] + part[2], 0  # type: ignore[operator]
+                    part[1], part[2] = part[1] + part[2], 0
             if not any(part[2] for part in unit.parts):
                 unit.set(state=model.State.RUNNING, since=self.now, failed_starts=0)
 
@@ -270,7 +270,7 @@ class Preemptions(stateful.RuleBasedStateMachine):
         """When the world calms down every claim ends soon, and everybody who fits gets to run."""
         self.foreign, self.down, self.queues = dict.fromkeys(NODES, 0), set(), dict(QUEUES)
         always = random.Random(0)
-        always.random = lambda: 0.0  # type: ignore[method-assign]
+        always.random = lambda: 0.0
         waited: dict[str, int] = {}
         for _ in range(40 * len(self.units) + 5):
             self.a_claim_is_written_or_lost(always)

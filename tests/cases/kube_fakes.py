@@ -218,7 +218,7 @@ class Intake:
 
 def pod_reflector(api: FakeApi, intake: Intake, **options: Any) -> reflector.Reflector:
     return reflector.Reflector(
-        api,  # type: ignore[arg-type]
+        api,
         port.PODS,
         on_event=intake.on_event,
         on_synced=intake.on_synced,

@@ -72,7 +72,7 @@ class Reference:
         left = group.count
         for *_, name, fits in sorted(ranked):
             if left and fits:
-                take = min(left, int(fits))  # type: ignore[call-overload]
+                take = min(left, int(fits))
                 chosen.append((str(name), take))
                 left -= take
         return None if left else sorted(chosen, key=lambda pair: natural(pair[0]))

@@ -69,7 +69,7 @@ async def events(
     found: list[port.WatchEvent] = []
     async with asyncio.timeout(20):
         stream = api.watch(resource, resource_version=since, timeout_seconds=15, **query)
-        async with contextlib.aclosing(stream) as watch:  # type: ignore[type-var]
+        async with contextlib.aclosing(stream) as watch:
             async for event in watch:
                 if event.type != "BOOKMARK":
                     found.append(event)

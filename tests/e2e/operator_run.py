@@ -145,7 +145,7 @@ def _have_awaited(api: client.KubeClient, before: Before) -> None:
         await before(resource, name, body)
         return await inner(resource, namespace, name, body)
 
-    api.patch = patch  # type: ignore[method-assign]
+    api.patch = patch
 
 
 def queue(name: str, *, gpus: int = 32, **spec: Any) -> Object:

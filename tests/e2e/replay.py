@@ -55,7 +55,7 @@ class Tape:
 def violations(seen: list[tuple[int, int, str, Object]]) -> list[str]:
     """Return what was broken in a run, rows being (ms, resourceVersion, event, object), in words."""
     tape, errors = Tape(), list[Exception]()
-    judge = audit.Audit(tape, errors)  # type: ignore[arg-type] - the part of a store that it uses
+    judge = audit.Audit(tape, errors)
     for row in sorted(seen, key=lambda row: row[1]):
         tape.play(*row)
     judge.close()

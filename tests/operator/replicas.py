@@ -136,7 +136,7 @@ class Pair(cluster.Cluster):
         for replica in self.replicas:
             if replica.task is None:
                 replica.start()
-        self._task = asyncio.create_task(asyncio.Event().wait())  # type: ignore[arg-type]
+        self._task = asyncio.create_task(asyncio.Event().wait())
         await self.leads(self.replicas[0])
 
     async def kill(self) -> None:
@@ -158,7 +158,7 @@ class Pair(cluster.Cluster):
         """Wait until a replica leads and has read everything."""
         async with asyncio.timeout(cluster.seconds(within)):
             # Leading is no event: it is a time, which may pass unnoticed.
-            while not (replica.leading and replica.operator and replica.operator.synced.is_set()):  # noqa: ASYNC110
+            while not (replica.leading and replica.operator and replica.operator.synced.is_set()):  # noqa: ASYNC110 - it comes to lead in another task
                 await asyncio.sleep(0.05)
 
     async def finish(self) -> None:

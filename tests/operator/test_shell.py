@@ -196,7 +196,7 @@ async def test_an_error_of_a_part_ends_the_whole_and_is_raised() -> None:
         def broken(*_: object, **__: object) -> None:
             raise RuntimeError("a part is broken")
 
-        here.shell.operator.loop.writer.submit = broken  # type: ignore[method-assign]
+        here.shell.operator.loop.writer.submit = broken
         here.cluster.queue()
         here.cluster.submit("gang", group())
         with pytest.raises(ExceptionGroup) as raised:

@@ -51,7 +51,7 @@ class Gang:
         self.job = dataclasses.replace(self.job, state=state, since=since)
 
     def seen(self) -> model.Job:
-        parts = tuple(model.Assigned(*part) for part in self.parts if part[3] or part[4])  # type: ignore[arg-type]
+        parts = tuple(model.Assigned(*part) for part in self.parts if part[3] or part[4])
         return dataclasses.replace(self.job, assigned=parts)
 
 
@@ -74,9 +74,9 @@ class Histories(stateful.RuleBasedStateMachine):
             used[name] = {GPU: pods, "cpu": 1000 * pods, "pods": pods}
         for gang in self.gangs.values():
             for group, _, name, bound, _ in gang.parts:
-                for resource, amount in gang.job.groups[group].shape.requests:  # type: ignore[index]
+                for resource, amount in gang.job.groups[group].shape.requests:
                     here = used[str(name)]
-                    here[resource] = here.get(resource, 0) + amount * bound  # type: ignore[operator]
+                    here[resource] = here.get(resource, 0) + amount * bound
         nodes: list[Node] = []
         for name, gpus in SIZES.items():
             if name in self.gone:
@@ -142,22 +142,22 @@ class Histories(stateful.RuleBasedStateMachine):
                     and pick.random() < 0.8
                     and self.fits(gang, part)
                 ):
-                    part[3], part[4] = part[3] + part[4], 0  # type: ignore[operator]
+                    part[3], part[4] = part[3] + part[4], 0
             if not any(part[4] for part in gang.parts):
                 gang.to(model.State.RUNNING, self.now)
 
     def fits(self, gang: Gang, part: list[object]) -> bool:
         node = next(node for node in self.snapshot().nodes if node.name == part[2])
         has, used = dict(node.allocatable), dict(node.used)
-        requests = gang.job.groups[part[0]].shape.requests  # type: ignore[index]
-        return all(used.get(name, 0) + amount * part[4] <= has[name] for name, amount in requests)  # type: ignore[operator]
+        requests = gang.job.groups[part[0]].shape.requests
+        return all(used.get(name, 0) + amount * part[4] <= has[name] for name, amount in requests)
 
     @stateful.rule(pick=st.randoms(use_true_random=False))
     def a_member_succeeds(self, pick: random.Random) -> None:
         parts = [(g, part) for g in self.of(model.State.RUNNING) for part in g.parts if part[3]]
         if parts:
             gang, part = pick.choice(parts)
-            part[3] -= 1  # type: ignore[operator]
+            part[3] -= 1
             gang.finished[part[0]] = gang.finished.get(part[0], 0) + 1  # type: ignore[index, arg-type]
 
     @stateful.rule(pick=st.randoms(use_true_random=False), fails=st.booleans())
@@ -270,7 +270,7 @@ class Histories(stateful.RuleBasedStateMachine):
         for gang in self.of(model.State.ENDING):
             gang.comes_back = False
         always = random.Random(0)
-        always.random = lambda: 0.0  # type: ignore[method-assign]
+        always.random = lambda: 0.0
         for _ in range(2 * len(self.gangs) + 2):
             self.now += 2 * model.MINUTE
             for gang in self.of(model.State.WAITING):

@@ -57,7 +57,7 @@ async def until_finished(api: port.KubeApi, name: str) -> dict[str, Any]:
         resource_version=page.resource_version,
         timeout_seconds=100_000,
     )
-    async with contextlib.aclosing(watch) as events:  # type: ignore[type-var]
+    async with contextlib.aclosing(watch) as events:
         async for event in events:
             if event.type == "BOOKMARK":
                 continue

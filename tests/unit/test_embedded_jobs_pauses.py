@@ -53,7 +53,7 @@ async def test_a_success_forgives_the_failures_before_it() -> None:
         make(world, body)
         ends = ["Failed", "Failed", "Succeeded", "Failed", "Succeeded"]
         for count, phase in enumerate(ends, start=1):
-            await world.until(lambda count=count: len(births(world)) == count, within=100)  # type: ignore[misc]
+            await world.until(lambda count=count: len(births(world)) == count, within=100)
             await asyncio.sleep(3)
             running = next(pod for pod in worlds.all_pods(world.store) if pod["status"]["phase"] == "Running")
             ended = {"status": {"phase": phase}}

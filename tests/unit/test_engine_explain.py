@@ -20,7 +20,7 @@ def job(uid: str, count: int = 1, gpus: int = 8, **more: object) -> model.Job:
         "uid": uid, "namespace": "ns", "name": uid, "queue": "q", "submit": NOW, "deadline": NOW + 50 * HOUR,
         "groups": (model.Group("w", count, shape),), "estimate": model.Estimate(HOUR, HOUR, HOUR),
     }  # fmt: skip
-    return model.Job(**(base | more))  # type: ignore[arg-type]
+    return model.Job(**(base | more))
 
 
 def running(uid: str, node: str, gpus: int, **more: object) -> model.Job:

@@ -13,7 +13,7 @@ QUEUE = model.Queue("q", pools=(ALL,))
 
 
 def node(name: str, gpus: int = 8, **more: object) -> Node:
-    return Node(name, resources({GPU: gpus, "cpu": 64_000, "pods": 20}), **more)  # type: ignore[arg-type]
+    return Node(name, resources({GPU: gpus, "cpu": 64_000, "pods": 20}), **more)
 
 
 def group(count: int = 1, gpus: int = 8, name: str = "worker", **more: int) -> model.Group:
@@ -26,7 +26,7 @@ def job(uid: str, *groups: model.Group, **more: object) -> model.Job:
         "groups": groups or (group(),),
         "estimate": model.Estimate(HOUR, HOUR, HOUR), "deadline": NOW + 9 * HOUR,
     }  # fmt: skip
-    return model.Job(**(base | more))  # type: ignore[arg-type]
+    return model.Job(**(base | more))
 
 
 def world(*jobs: model.Job, nodes: int = 2, queue: model.Queue = QUEUE) -> model.Snapshot:

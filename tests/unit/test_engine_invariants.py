@@ -20,7 +20,7 @@ def job(uid: str, count: int = 2, **more: object) -> model.Job:
         "uid": uid, "namespace": "ns", "name": uid, "queue": "q", "submit": NOW,
         "groups": (model.Group("g", count, SHAPE),),
     }  # fmt: skip
-    return model.Job(**(base | more))  # type: ignore[arg-type]
+    return model.Job(**(base | more))
 
 
 def part(node: str, bound: int = 0, held: int = 1, group: int = 0) -> model.Assigned:
@@ -44,7 +44,7 @@ def admission(uid: str, *nodes: tuple[str, int], pool: str = "p", queue: str = "
 
 
 def judged(snapshot: model.Snapshot, *admissions: model.Admission, **more: object) -> set[Rule]:
-    return rules(invariants.of_plan(snapshot, model.Plan(NOW, admissions, **more)))  # type: ignore[arg-type]
+    return rules(invariants.of_plan(snapshot, model.Plan(NOW, admissions, **more)))
 
 
 def test_a_sound_world_and_the_plan_for_it_break_nothing() -> None:

@@ -22,7 +22,7 @@ def job(uid: str, *, gpus: int = 8, hours: float = 1, **more: object) -> model.J
         "groups": (model.Group("g", 1, PodShape(resources({GPU: gpus, "pods": 1}))),),
         "estimate": model.Estimate(mid // 4, mid, mid * 3 // 2),
     }  # fmt: skip
-    return model.Job(**(base | more))  # type: ignore[arg-type]
+    return model.Job(**(base | more))
 
 
 def line(

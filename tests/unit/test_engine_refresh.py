@@ -18,7 +18,7 @@ def job(**more: object) -> model.Job:
         "uid": "u", "namespace": "ns", "name": "j", "queue": "q", "groups": GROUPS, "submit": NOW - HOUR,
         "estimate": model.Estimate(HOUR, 4 * HOUR, 6 * HOUR),
     }  # fmt: skip
-    return model.Job(**(base | more))  # type: ignore[arg-type]
+    return model.Job(**(base | more))
 
 
 def refresh(one: model.Job, now: int = NOW) -> standing.Standing:
@@ -113,7 +113,7 @@ def test_a_figure_alone_spreads_by_the_configured_factors() -> None:
 )  # fmt: skip
 def test_a_figure_out_of_range_is_refused_by_name(field: str, value: float) -> None:
     with pytest.raises(ValueError, match=rf"config\.{field} is {value}; it must be"):
-        model.Config(**{field: value})  # type: ignore[arg-type]
+        model.Config(**{field: value})
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,12 @@ def job(uid: str, run: int = HOUR, within: int = 10 * HOUR, **more: object) -> m
         "uid": uid, "namespace": "ns", "name": uid, "queue": "q", "submit": NOW, "deadline": NOW + within,
         "groups": (group(8),), "estimate": model.Estimate(1, run, run),
     }  # fmt: skip
-    return model.Job(**(base | more))  # type: ignore[arg-type]
+    return model.Job(**(base | more))
 
 
 def group(gpus: int, count: int = 1, **more: object) -> model.Group:
     requests = resources({GPU: gpus, "cpu": 1000, "pods": 1})
-    return model.Group("g", count, PodShape(requests, **more))  # type: ignore[arg-type]
+    return model.Group("g", count, PodShape(requests, **more))
 
 
 def running(uid: str, run: int, since: int, within: int = 10 * HOUR, **more: object) -> model.Job:
@@ -252,4 +252,4 @@ def test_many_sets_of_nodes_are_told_apart_up_to_a_bound() -> None:
 )
 def test_figures_of_the_configuration_are_checked(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=rf"config\.{name} is {value}; it must be"):
-        model.Config(**{name: value})  # type: ignore[arg-type]
+        model.Config(**{name: value})

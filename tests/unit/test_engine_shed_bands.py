@@ -22,7 +22,7 @@ def job(uid: str, hours: float, within: float = 10, **more: object) -> model.Job
         "deadline": NOW + int(within * HOUR), "estimate": model.Estimate(run, run, run),
         "groups": (model.Group("g", 1, PodShape(resources({GPU: 8, "pods": 1}))),),
     }  # fmt: skip
-    return model.Job(**(base | more))  # type: ignore[arg-type]
+    return model.Job(**(base | more))
 
 
 def running(uid: str, hours: float, within: float = 10, **more: object) -> model.Job:

@@ -20,7 +20,7 @@ def job(uid: str, **more: object) -> model.Job:
         "uid": uid, "namespace": "ns", "name": uid, "queue": "q", "submit": NOW, "estimate": RUN,
         "groups": (model.Group("g", 1, PodShape(resources({GPU: 8, "pods": 1}))),),
     }  # fmt: skip
-    return model.Job(**(base | more))  # type: ignore[arg-type]
+    return model.Job(**(base | more))
 
 
 def running(uid: str = "r", **more: object) -> model.Job:
@@ -28,7 +28,7 @@ def running(uid: str = "r", **more: object) -> model.Job:
 
 
 def world(*jobs: model.Job, **more: object) -> model.Snapshot:
-    return model.Snapshot((Node("n0", resources({GPU: 8, "pods": 9})),), (QUEUE,), jobs, **more)  # type: ignore[arg-type]
+    return model.Snapshot((Node("n0", resources({GPU: 8, "pods": 9})),), (QUEUE,), jobs, **more)
 
 
 def told(plan: model.Plan, uid: str) -> model.Verdict:
@@ -45,7 +45,7 @@ def publish(snapshot: model.Snapshot, plan: model.Plan, **more: object) -> model
             one = dataclasses.replace(one, published=model.Published(u.band, u.code, u.verdict, u.slack))
         jobs.append(one)
     base: dict[str, object] = {"jobs": tuple(jobs), "forecast_at": plan.now, "changed": False}
-    return dataclasses.replace(snapshot, **(base | more))  # type: ignore[arg-type]
+    return dataclasses.replace(snapshot, **(base | more))
 
 
 def hours(*numbers: float) -> tuple[int, ...]:

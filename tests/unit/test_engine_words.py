@@ -22,7 +22,7 @@ def job(uid: str, *groups: model.Group, **more: object) -> model.Job:
         "groups": groups or (group(**{GPU: 8}),),
         "estimate": model.Estimate(HOUR, HOUR, HOUR), "deadline": NOW + 9 * HOUR,
     }  # fmt: skip
-    return model.Job(**(base | more))  # type: ignore[arg-type]
+    return model.Job(**(base | more))
 
 
 def running(uid: str = "r", **more: object) -> model.Job:
@@ -55,7 +55,7 @@ def settled(snapshot: model.Snapshot, plan: model.Plan) -> model.Snapshot:
 
 
 def restating(snapshot: model.Snapshot, *uids: str, **more: object) -> model.Snapshot:
-    return dataclasses.replace(snapshot, restate=frozenset(uids), **more)  # type: ignore[arg-type]
+    return dataclasses.replace(snapshot, restate=frozenset(uids), **more)
 
 
 def test_after_an_edit_of_the_quota_the_message_is_said_anew_for_whom_it_is_asked() -> None:
@@ -167,10 +167,7 @@ def test_the_time_to_ask_for_is_enough_to_be_likely() -> None:
 
 def closing(*jobs: model.Job, **closed: dict[str, bool]) -> str:
     """What "a" is told where four nodes of eight GPUs are as `closed` says."""
-    nodes = tuple(
-        Node(f"n{i}", resources({GPU: 8, "pods": 9}), **closed.get(f"n{i}", {}))  # type: ignore[arg-type]
-        for i in range(4)
-    )
+    nodes = tuple(Node(f"n{i}", resources({GPU: 8, "pods": 9}), **closed.get(f"n{i}", {})) for i in range(4))
     plan = decide.decide(model.Snapshot(nodes, (queue(),), jobs), NOW)
     return said(plan, "a").message
 

@@ -43,7 +43,7 @@ class Replica:
     async def run(self) -> None:
         await self.elector.acquire()
         with contextlib.suppress(lease.LostError):
-            await self.elector.hold(asyncio.Event().wait)  # type: ignore[arg-type]
+            await self.elector.hold(asyncio.Event().wait)
 
     async def end(self, *, kill: bool) -> None:
         if kill:

@@ -51,7 +51,7 @@ class SlowApi:
 
 
 def limited(api: SlowApi, **options: Any) -> limits.LimitedApi:
-    return limits.LimitedApi(api, **options)  # type: ignore[arg-type]
+    return limits.LimitedApi(api, **options)
 
 
 @virtually

@@ -166,7 +166,7 @@ async def test_a_synthetic_deletion_says_who_it_was():
     api.put("gone", namespace="elsewhere")
     told: list[tuple[str, port.Object]] = []
     subject = reflector.Reflector(
-        api,  # type: ignore[arg-type]
+        api,
         port.PODS,
         on_event=lambda what, item: told.append((what, item)),
     )
@@ -222,7 +222,7 @@ async def test_an_error_of_a_callback_ends_the_reflector(error, when):
         asyncio.get_running_loop().call_soon(api.put, "b")
 
     subject = reflector.Reflector(
-        api,  # type: ignore[arg-type]
+        api,
         port.PODS,
         on_event=on_event,
         on_synced=on_synced,

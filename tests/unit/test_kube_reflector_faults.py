@@ -172,7 +172,7 @@ async def test_a_list_whose_pages_expire_begins_again():
 async def test_pages_of_different_versions_are_followed_from_the_first():
     class Careless(kube_fakes.FakeApi):
         async def list_page(self, resource: port.Resource, **options: object) -> port.Page:
-            page = await super().list_page(resource, **options)  # type: ignore[arg-type]
+            page = await super().list_page(resource, **options)
             return port.Page(page.items, str(self.version), page.continue_token)
 
     api = Careless()
@@ -268,4 +268,4 @@ async def perform(api: kube_fakes.FakeApi, step: str, value: object) -> None:
         case "410 watch":
             api.watch_errors.append(port.GoneError(410, "Expired", "too old"))
         case "wait":
-            await asyncio.sleep(float(value))  # type: ignore[arg-type]
+            await asyncio.sleep(float(value))

@@ -11,13 +11,13 @@ POD = PodShape(requests=(("pods", 1),))
 
 
 def node(name: str = "n1", labels: dict[str, str] | None = None, **more: object) -> Node:
-    return Node(name, (("pods", 10),), labels=tuple((labels or {}).items()), **more)  # type: ignore[arg-type]
+    return Node(name, (("pods", 10),), labels=tuple((labels or {}).items()), **more)
 
 
 def fits(one: Node, shape: PodShape = POD, **more: object) -> bool:
     """Both ways of asking must agree."""
-    answer = eligibility.eligible(one, shape, **more)  # type: ignore[arg-type]
-    assert table.NodeTable([one]).mask(shape, **more).tolist() == [answer]  # type: ignore[arg-type]
+    answer = eligibility.eligible(one, shape, **more)
+    assert table.NodeTable([one]).mask(shape, **more).tolist() == [answer]
     return answer
 
 
