@@ -7,7 +7,7 @@ admitting a gang that the scheduler would leave unbound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from lstqueue.api import quantities
@@ -78,42 +78,57 @@ def tolerations(raw: Iterable[Mapping[str, Any]]) -> tuple[model.Toleration, ...
     )
 
 
-def unsupported(spec: Spec) -> str | None:
-    """Name the first constraint that the placement does not model, as a field path, or return None."""
-    affinity = spec.get("affinity") or {}
-    if not all(term.get("matchExpressions") or term.get("matchFields") for term in _raw_terms(spec)):
+def unsupported(spec: object) -> tuple[str, ...]:
+    """Name the constraints that the placement does not model, as field paths.
+
+    Also of a spec that no API server has judged yet, with anything in it: what makes no sense is left to it.
+    """
+    given = _mapping(spec)
+    affinity = _mapping(given.get("affinity"))
+    required = _mapping(_mapping(affinity.get("nodeAffinity")).get(_REQUIRED))
+    terms = [_mapping(term) for term in _items(required.get("nodeSelectorTerms"))]
+    spread = [_mapping(item) for item in _items(given.get("topologySpreadConstraints"))]
+    hard = any(item.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule" for item in spread)
+    found = {
         # A term without expressions matches no node, and the API server refuses to have a pin added to it.
-        return "spec.affinity.nodeAffinity"
-    if (affinity.get("podAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
-        return "spec.affinity.podAffinity"
-    if (affinity.get("podAntiAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
-        return "spec.affinity.podAntiAffinity"
-    for constraint in spec.get("topologySpreadConstraints") or []:
-        if constraint.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule":
-            return "spec.topologySpreadConstraints"
-    if spec.get("resourceClaims"):
-        return "spec.resourceClaims"
-    if spec.get("nodeName"):
-        return "spec.nodeName"
-    if spec.get("hostNetwork"):
-        return "spec.hostNetwork"
-    if any(port.get("hostPort") for port in _ports(spec)):
-        return "spec.containers[].ports[].hostPort"
-    return None
+        "spec.affinity.nodeAffinity": not all(
+            term.get("matchExpressions") or term.get("matchFields") for term in terms
+        ),
+        "spec.affinity.podAffinity": _mapping(affinity.get("podAffinity")).get(_REQUIRED),
+        "spec.affinity.podAntiAffinity": _mapping(affinity.get("podAntiAffinity")).get(_REQUIRED),
+        "spec.topologySpreadConstraints": hard,
+        "spec.resourceClaims": given.get("resourceClaims"),
+        "spec.nodeName": given.get("nodeName"),
+        "spec.hostNetwork": given.get("hostNetwork"),
+        "spec.containers[].ports[].hostPort": any(port.get("hostPort") for port in _ports(given)),
+    }
+    return tuple(field for field, there in found.items() if there)
 
 
-def _ports(spec: Spec) -> Iterable[Mapping[str, Any]]:
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def _ports(spec: Spec) -> Iterator[Spec]:
     for key in ("containers", "initContainers"):
-        for container in spec.get(key) or []:
-            yield from container.get("ports") or []
+        for container in _items(spec.get(key)):
+            yield from map(_mapping, _items(_mapping(container).get("ports")))
+
+
+def _mapping(value: object) -> Spec:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _items(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def required_terms(spec: Spec) -> tuple[tuple[model.Requirement, ...], ...]:
     """Return the terms of the required node affinity."""
-    return tuple(_term(term) for term in _raw_terms(spec))
+    return tuple(_term(term) for term in raw_terms(spec))
 
 
-def _raw_terms(spec: Spec) -> list[Mapping[str, Any]]:
+def raw_terms(spec: Spec) -> list[Mapping[str, Any]]:
+    """Return the terms of the required node affinity as the API has them."""
     node_affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     return required.get("nodeSelectorTerms") or []

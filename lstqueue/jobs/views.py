@@ -76,6 +76,11 @@ class PodView:
         return self.phase == "Succeeded" and not self.deleting
 
     @property
+    def words(self) -> str:
+        """What keeps, or kept, it from running, "" where nobody says."""
+        return ": ".join(part for part in (self.reason, self.message) if part)
+
+    @property
     def gated(self) -> bool:
         """Whether our gate is still on it."""
         return self.pinning is not None
@@ -264,10 +269,11 @@ def _pinning(spec: Object) -> Pinning | None:
 
 def _aim(spec: Object) -> str:
     """Return the node that an ungated pod of ours is pinned to; the pin is the last field of every term."""
-    for term in podspec.required_terms(spec)[:1]:
-        if term and term[-1].field and term[-1].operator == "In" and len(term[-1].values) == 1:
-            return term[-1].values[0]
-    return ""
+    terms = podspec.raw_terms(spec)
+    fields = terms[0].get("matchFields") if terms else None
+    pin: Object = fields[-1] if fields else {}
+    values = pin.get("values") or []
+    return str(values[0]) if pin.get("operator") == "In" and len(values) == 1 else ""
 
 
 def _why(status: Object, conditions: Mapping[str, Object]) -> tuple[str, str]:
@@ -279,8 +285,18 @@ def _why(status: Object, conditions: Mapping[str, Object]) -> tuple[str, str]:
         return scheduled.get("reason") or "", scheduled.get("message") or ""
     for container in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
         state = container.get("state") or {}
-        held = state.get("waiting") or state.get("terminated") or {}
-        if held.get("reason") and held.get("exitCode") != 0:
-            code = f"exit code {held['exitCode']}" if "exitCode" in held else ""
-            return held["reason"], held.get("message") or code
+        held = state.get("waiting") or {}
+        ended = state.get("terminated") or {}
+        if held.get("reason"):
+            return held["reason"], held.get("message") or ""
+        if ended and ended.get("exitCode") != 0:
+            return ended.get("reason") or "", _ending(container, ended)
     return "", ""
+
+
+def _ending(container: Object, ended: Object) -> str:
+    """Say how a container failed: the code is from the program, and the words, where it left any, too."""
+    code = f"exit code {ended['exitCode']}" if "exitCode" in ended else "failed"
+    told = str(ended.get("message") or "").strip()
+    named = f"container {container['name']}, {code}" if container.get("name") else code
+    return f"{named}, {told}" if told else named

@@ -1,4 +1,4 @@
-"""One LIST, compared with what an intake believes: for kinds whose events come from somebody else's watch.
+"""One LIST, compared with what an intake believes: for a kind whose events come from somebody else's watch.
 
 Such a watch may lose deletions when it lists again. A sweep every few minutes finds them; it repairs nothing
 itself and retries nothing.
@@ -19,23 +19,14 @@ class Sweep:
     Attributes:
         changed: objects that are new or at another version, as listed.
         vanished: UIDs that are gone.
-        resource_version: of the list.
     """
 
     changed: list[port.Object]
     vanished: list[str]
-    resource_version: str
 
 
 async def sweep(
-    api: port.KubeApi,
-    resource: port.Resource,
-    known: Mapping[str, str],
-    *,
-    namespace: str | None = None,
-    labels: str = "",
-    fields: str = "",
-    page_size: int = 500,
+    api: port.KubeApi, resource: port.Resource, known: Mapping[str, str], *, page_size: int = 500
 ) -> Sweep:
     """List a kind once and compare it with what is known from elsewhere.
 
@@ -45,9 +36,6 @@ async def sweep(
         known: UID to resourceVersion. It may be the live mapping of an intake: what moves in it while the
             list is under way is left out of the result, since the intake evidently hears of it, and hears
             later news. (What came and went meanwhile may be told as new; the next sweep takes it back.)
-        namespace: of the objects; None is all.
-        labels: label selector, applied by the server.
-        fields: field selector, applied by the server.
         page_size: objects per page.
 
     Raises:
@@ -56,12 +44,9 @@ async def sweep(
     before = dict(known)
     seen: set[str] = set()
     changed: list[port.Object] = []
-    token = version = ""
+    token = ""
     while True:
-        page = await api.list_page(
-            resource, namespace=namespace, labels=labels, fields=fields, limit=page_size, continue_token=token
-        )
-        version = version or page.resource_version
+        page = await api.list_page(resource, limit=page_size, continue_token=token)
         for item in page.items:
             metadata = item["metadata"]
             uid = metadata["uid"]
@@ -74,7 +59,6 @@ async def sweep(
     return Sweep(
         changed=[item for item in changed if _still(known, before, item["metadata"]["uid"])],
         vanished=[uid for uid in before if uid not in seen and _still(known, before, uid)],
-        resource_version=version,
     )
 
 

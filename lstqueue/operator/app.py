@@ -1,15 +1,14 @@
 """The operator put together: sources, cache, loop, writer, sweeps. Knows nothing of kopf.
 
-Pods, nodes and child Jobs come from reflectors; DeadlineJobs and GPUQueues from whoever calls
-`cache.apply_ledger` and `apply_queue` (the kopf shell), or from reflectors as well where there is no shell.
-Either way they are swept: listed at start, before the first decision, and every few minutes after.
+Everything comes from reflectors, but for GPUQueues where somebody else calls `cache.apply_queue` (the kopf
+shell). Those are swept: listed at start, before the first decision, and every few minutes after.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from lstqueue.api import names, times
 from lstqueue.kube import backoff, limits, port, reflector, sweep
@@ -27,21 +26,21 @@ DISPENSABLE = (port.CRON_JOBS, port.RESOURCE_QUOTAS)
 """Kinds without which decisions are merely made knowing less: the log says which one cannot be read."""
 
 _HEARD_BY = 120_000
-"""Ms after which a new object must have come through the shell, reconnects and their back-off included."""
+"""Ms after which a new GPUQueue must have come through the shell, reconnects and their back-off included."""
 
 _DEAF = 2
-"""Sweeps in a row that find unheard objects: the first after an outage may be ahead of the watches."""
+"""Sweeps in a row that find unheard queues: the first after an outage may be ahead of the watch."""
 
 
 class DeafError(Exception):
-    """The shell's watches do not tell of what is there; only a new process mends that."""
+    """The shell's watch does not tell of what is there; only a new process mends that."""
 
 
 class Operator:
     """One operator.
 
-    `fed` says that somebody else feeds our own kinds into the cache. `fence` is called before each write is
-    sent; what it raises ends the operator, which then has written nothing more.
+    `fed` says that somebody else feeds GPUQueues into the cache. `fence` is called before each write is sent;
+    what it raises, a `port.FencedError`, ends the operator, which then has written nothing more.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class Operator:
             fence=fence,
         )
         self.events = events.Recorder(self.words, now=now)
-        announcer = announce.Announcer(self.events.tell, self.cache.name_of)
+        announcer = announce.Announcer(self.events.tell, self.cache.name_of, self.cache.units.cron_job_of)
         self.loop = loop.Loop(
             self.api,
             self.cache,
@@ -94,12 +93,10 @@ class Operator:
             self._reflector(port.NODES, self.cache.apply_node),
             self._reflector(port.NAMESPACES, self.cache.apply_namespace),
             self._reflector(port.RESOURCE_QUOTAS, self.cache.allowances.apply),
+            self._reflector(port.DEADLINE_JOBS, self.cache.apply_ledger),
         ]
         if not fed:
-            self.reflectors += [
-                self._reflector(port.GPU_QUEUES, self.cache.apply_queue),
-                self._reflector(port.DEADLINE_JOBS, self.cache.apply_ledger),
-            ]
+            self.reflectors.append(self._reflector(port.GPU_QUEUES, self.cache.apply_queue))
         self._fed = fed
         self._now = now
         self._swept = asyncio.Event()
@@ -117,6 +114,13 @@ class Operator:
             group.create_task(self._decide())
             group.create_task(self._queue_status.run())
             group.create_task(self.events.run())
+
+    def behind(self) -> list[str]:
+        """Say which kinds have not been read yet, and why if the server refused."""
+        unread = {_told(source) for source in self.reflectors if not source.synced.is_set()}
+        if self._fed and not self._swept.is_set():
+            unread.add(port.GPU_QUEUES.plural)
+        return sorted(unread)
 
     async def _decide(self) -> None:
         for source in self.reflectors:
@@ -140,7 +144,7 @@ class Operator:
                 await self._sweep()
             except port.ApiError as error:
                 failures += 1
-                _LOG.warning("our own kinds could not be listed: %s", error)
+                _LOG.warning("GPUQueues could not be listed: %s", error)
                 await asyncio.sleep(delays.delay("sweep", failures, retry_after=error.retry_after))
                 continue
             failures = 0
@@ -148,30 +152,26 @@ class Operator:
             await asyncio.sleep(self.settings.sweep_interval)
 
     async def _sweep(self) -> None:
-        """List our own kinds and take in what the shell's watches missed.
+        """List GPUQueues and take in what the shell's watch missed.
 
         Raises:
-            DeafError: they miss everything, it seems.
+            DeafError: it misses everything, it seems.
         """
-        unheard = False
-        for resource, known, apply in (
-            (port.GPU_QUEUES, self.cache.queue_versions(), self.cache.apply_queue),
-            (port.DEADLINE_JOBS, self.cache.ledger_versions(), self.cache.apply_ledger),
-        ):
-            found = await sweep.sweep(self.api, resource, known, page_size=self.settings.page_size)
-            unheard |= self._swept.is_set() and any(self._unheard(known, item) for item in found.changed)
-            for item in found.changed:
-                apply("MODIFIED", item)
-            for uid in found.vanished:
-                apply("DELETED", self.cache.remains(uid, found.resource_version))
+        known = self.cache.queue_versions()
+        found = await sweep.sweep(self.api, port.GPU_QUEUES, known, page_size=self.settings.page_size)
+        new = [item for item in found.changed if item["metadata"]["uid"] not in known]
+        unheard = self._swept.is_set() and any(self._unheard(item) for item in new)
+        for item in found.changed:
+            self.cache.apply_queue("MODIFIED", item)
+        for uid in found.vanished:
+            self.cache.apply_queue("DELETED", self.cache.remains(uid))
         self._unheard_sweeps = self._unheard_sweeps + 1 if unheard else 0
         if self._unheard_sweeps >= _DEAF:
-            raise DeafError("the watches of our own kinds tell nothing of what is there; start again")
+            raise DeafError("the watch of GPUQueues tells nothing of what is there; start again")
 
-    def _unheard(self, known: Mapping[str, str], item: port.Object) -> bool:
-        """Whether the shell should have told of an object long ago and never did."""
-        age = self._now() - times.parse(item["metadata"]["creationTimestamp"])
-        return item["metadata"]["uid"] not in known and age > _HEARD_BY
+    def _unheard(self, queue: port.Object) -> bool:
+        """Whether the shell should have told of a new queue long ago."""
+        return self._now() - times.parse(queue["metadata"]["creationTimestamp"]) > _HEARD_BY
 
     def _reflector(
         self,
@@ -191,3 +191,8 @@ class Operator:
             watch_seconds=self.settings.watch_seconds,
             idle_seconds=self.settings.inactivity_timeout,
         )
+
+
+def _told(source: reflector.Reflector) -> str:
+    refused = f" ({source.last_error})" if isinstance(source.last_error, port.ForbiddenError) else ""
+    return f"{source.resource.plural}{refused}"

@@ -78,12 +78,14 @@ class Cache:
         uid, version = raw["metadata"]["uid"], int(raw["metadata"]["resourceVersion"])
         record = self.records.get(uid)
         if event == "DELETED":
-            self._bury(uid, version)
+            # An end told by a list has no version: replies of ours may have shown later ones than its watch.
+            self._bury(uid, version if "spec" in raw else FOR_EVER)
             return
         if version <= self._buried.get(uid, -1) or (record and version <= record.ledger.version):
             return
         seen = read(raw, record.ledger if record else None)
         self.occupancy.place(uid, record.ledger.status.admission if record else None, seen.status.admission)
+        self.occupancy.claim(uid, seen.status.claim)
         if record is None:
             record = self.records[uid] = Record(seen)
             self.namespaces.enter(seen.namespace, uid)
@@ -101,7 +103,7 @@ class Cache:
             record.templates = {}
         elif seen.spec is not None and not record.templates:
             groups = raw["spec"].get("groups") or ()
-            record.templates = {group["name"]: group["template"] for group in groups}
+            record.templates = {group["name"]: inline.without_nulls(group["template"]) for group in groups}
         self.units.refer(seen)
         fitting.fit(record, self.units)
         if seen.status.admission is not None:
@@ -130,6 +132,7 @@ class Cache:
         if record is not None:
             self.namespaces.leave(record.ledger.namespace, uid)
             self.occupancy.place(uid, record.ledger.status.admission, None)
+            self.occupancy.claim(uid, None)
             if record.pods:
                 self._orphans[uid] = {**self._orphans.get(uid, {}), **record.pods}
                 for pod in record.pods.values():
@@ -204,7 +207,7 @@ class Cache:
         queue = self.queues.get(name)
         facts = self.units.facts(job, now)
         if facts.view is None:
-            return facts
+            return replace(facts, child_of=self._maker_of(job.namespace, job.spec.ref.name))
         pods = (self._pods[uid] for uid in self._pods_of.get(facts.view.uid, ()))
         return replace(
             facts,
@@ -213,6 +216,11 @@ class Cache:
             loose=tuple(pod for pod in pods if pod.job != job.uid and not pod.gone),
             pool_of=lambda node: queue_views.pool_of(queue, self.nodes.get(node)),
         )
+
+    def _maker_of(self, namespace: str, job: str) -> str:
+        """Return namespace/name of the DeadlineJob that made a Job, "" where none did."""
+        made = (child for child in self._children.values() if child.name == job)
+        return self.name_of(next((child.job for child in made if child.namespace == namespace), ""))
 
     def _selected(self, queue: queue_views.QueueView, namespace: str) -> bool:
         return queue.selects(self.namespaces.labels(namespace))
@@ -301,7 +309,7 @@ class Cache:
         record = self._record_of(pod)
         if record is not None:
             record.pods.pop(pod.uid, None)
-            if pod.disrupted and pod.phase != "Succeeded":
+            if pod.disrupted and pod.phase != "Succeeded" and not _replaces(record):
                 record.evicted[pod.uid] = replace(pod, phase="Failed", deleting=True)
         else:
             home = self._orphans.get(pod.job, {})
@@ -335,11 +343,15 @@ class Cache:
         self._stir()
 
     def on_nodes(self, nodes: Iterable[str]) -> list[Record]:
-        """Return the gangs that are admitted on any of these nodes, or have pods there, by UID."""
+        """Return the gangs that are admitted on any of these nodes, or have live pods there, by UID."""
         uids: set[str] = set()
         for node in nodes:
             uids.update(self.occupancy.admitted(node), self.occupancy.present(node))
         return [self.records[uid] for uid in sorted(uids) if uid in self.records]
+
+    def claimants(self, nodes: Iterable[str]) -> list[Record]:
+        """Return the gangs that claim room on any of these nodes, by UID."""
+        return [self.records[uid] for uid in self.occupancy.claimants(nodes) if uid in self.records]
 
     def stale(self, node: str) -> bool:
         """Whether a node is gone or silent: pods on it cannot end, and nobody knows what they do."""
@@ -413,18 +425,14 @@ class Cache:
 
     # What a sweep compares with
 
-    def ledger_versions(self) -> dict[str, str]:
-        """Return the resourceVersion of every DeadlineJob by UID."""
-        return {uid: str(record.ledger.version) for uid, record in self.records.items()}
-
     def queue_versions(self) -> dict[str, str]:
         """Return the resourceVersion of every GPUQueue by UID."""
         return {queue.uid: str(queue.version) for queue in self.queues.values()}
 
-    def remains(self, uid: str, version: str) -> Object:
-        """Return the metadata of an object of ours that a list did not show, as a deletion event has it."""
+    def remains(self, uid: str) -> Object:
+        """Return the metadata of a GPUQueue that a list did not show, as a deletion event has it."""
         name = next((queue.name for queue in self.queues.values() if queue.uid == uid), "")
-        return {"metadata": {"uid": uid, "name": name, "resourceVersion": version}}
+        return {"metadata": {"uid": uid, "name": name}}
 
     # Reading
 
@@ -467,6 +475,12 @@ def _of_earlier_run(record: Record, pod: views.PodView) -> bool:
     if record.unit is None:
         return pod.restart < status.restarts
     return not record.unit.patient and (status.admission is None or pod.attempt != status.attempt)
+
+
+def _replaces(record: Record) -> bool:
+    """Whether its user's own Job replaces what is evicted, at its own discretion, as often as it may be."""
+    spec = record.ledger.spec
+    return record.unit is not None or (spec is not None and spec.ref is not None)
 
 
 def _maker(record: Record, pod: views.PodView) -> bool:

@@ -17,7 +17,8 @@ def fits(cache: caches.Cache, record: caches.Record, group: str, node: str) -> b
     if shape is None or admission is None or admission.queue not in cache.queues:
         return True
     extra = _pool_tolerations(cache, record, group)
-    return eligibility.eligible(view.engine_node({}), shape, tolerations=extra)
+    there = cache.engine_node(node)
+    return there is not None and eligibility.eligible(there, shape, tolerations=extra)
 
 
 def lost(cache: caches.Cache, record: caches.Record, pod: views.PodView) -> str:

@@ -1,4 +1,4 @@
-"""Who and what is on which node: gangs that are admitted or have pods there, and the sum of what pods take.
+"""Who and what is on which node: gangs that are admitted, claim, or have pods there, and what pods take.
 
 Indexes of the cache, kept pod by pod, so that a change of a node costs what is on it. Never calls the API.
 """
@@ -6,9 +6,10 @@ Indexes of the cache, kept pod by pod, so that a change of a node costs what is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from lstqueue.engine import model
 from lstqueue.jobs import views
 from lstqueue.operator import ledger
 from lstqueue.operator import nodes as node_views
@@ -22,8 +23,22 @@ class Occupancy:
         self.nodes: dict[str, node_views.NodeView] = {}
         self._gangs: dict[str, Counter[str]] = {}
         self._admitted: dict[str, set[str]] = {}
+        self._claims: dict[str, frozenset[str]] = {}
         self._used: dict[str, dict[str, int]] = {}
         self._engine_nodes: dict[str, topology.Node] = {}
+        self._foreign: dict[str, dict[str, views.PodView]] = {}
+
+    def claim(self, uid: str, claim: model.Claim | None) -> None:
+        """Take in what a gang claims, None for nothing."""
+        if claim is None:
+            self._claims.pop(uid, None)
+        else:
+            self._claims[uid] = frozenset(node for group in claim.groups for node, _ in group.nodes)
+
+    def claimants(self, nodes: Iterable[str]) -> list[str]:
+        """Return the gangs that claim room on any of these nodes."""
+        wanted = frozenset(nodes)
+        return sorted(uid for uid, claimed in self._claims.items() if claimed & wanted)
 
     def apply(self, event: str, raw: Mapping[str, Any]) -> bool:
         """Take in a node; return whether that changed anything that matters, as heartbeats do not."""
@@ -50,7 +65,9 @@ class Occupancy:
             self._admitted.setdefault(node, set()).add(uid)
 
     def count(self, pod: views.PodView, sign: int) -> None:
-        """Count a pod where it is bound, until it has ended; -1 takes it back."""
+        """Count a pod where it is bound, or on its way to, until it has ended; -1 takes it back."""
+        if pod.gone:
+            return
         place = pod.node or pod.aim
         if pod.job and place:
             gangs = self._gangs.setdefault(place, Counter())
@@ -59,7 +76,7 @@ class Occupancy:
                 del gangs[pod.job]
             if not gangs:
                 del self._gangs[place]
-        if pod.node and not pod.gone:
+        if pod.node:
             used = self._used.setdefault(pod.node, {})
             for name, amount in pod.requests:
                 used[name] = used.get(name, 0) + sign * amount
@@ -67,13 +84,28 @@ class Occupancy:
                 # Names of nodes that came and went would add up.
                 del self._used[pod.node]
             self._engine_nodes.pop(pod.node, None)
+        if pod.node and not pod.job:
+            self._count_foreign(pod, sign)
+
+    def _count_foreign(self, pod: views.PodView, sign: int) -> None:
+        there = self._foreign.setdefault(pod.node, {})
+        if sign > 0:
+            there[pod.uid] = pod
+        else:
+            there.pop(pod.uid, None)
+        if not there:
+            del self._foreign[pod.node]
+
+    def foreign(self) -> Mapping[str, Sequence[model.Foreign]]:
+        """Return the pods that are not ours by node; a node's are put together when they are asked for."""
+        return _Foreign(self._foreign)
 
     def admitted(self, node: str) -> set[str]:
         """Return the UIDs of the DeadlineJobs that are admitted on a node."""
         return self._admitted.get(node, set())
 
     def present(self, node: str) -> set[str]:
-        """Return the UIDs of those that have pods there, or pods on their way there."""
+        """Return the UIDs of those that have pods there that have not ended, or pods on their way there."""
         return set(self._gangs.get(node, ()))
 
     def engine_nodes(self) -> Iterator[topology.Node]:
@@ -89,3 +121,19 @@ class Occupancy:
         if node is None and view is not None:
             node = self._engine_nodes[name] = view.engine_node(self._used.get(name, {}))
         return node
+
+
+class _Foreign(Mapping[str, Sequence[model.Foreign]]):
+    """A view of what is there when it is looked at: nobody looks at more than a few nodes."""
+
+    def __init__(self, known: Mapping[str, Mapping[str, views.PodView]]) -> None:
+        self._known = known
+
+    def __getitem__(self, node: str) -> Sequence[model.Foreign]:
+        return [model.Foreign(pod.namespace, pod.name, pod.requests) for pod in self._known[node].values()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)

@@ -1,7 +1,8 @@
 """/livez, /readyz, /metrics and /why/NAMESPACE/NAME on one small HTTP server.
 
 Alive means that the loop turns: no pass is overdue. Ready means that every list has been read once, or that
-this process is a follower, which reads none: a roll-out must not wait for it to lead. Neither asks the API
+this process is a follower, which reads none: a roll-out must not wait for it to lead, unless the server
+refuses it the Lease, so that it never could. Neither asks the API
 server: an outage there must not restart the operator. It asks for no credentials: who may reach the port may
 read what is in the statuses anyway.
 """
@@ -13,8 +14,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from lstqueue.kube import lease, reflector
-from lstqueue.kube import port as kube_port
+from lstqueue.kube import lease
 from lstqueue.operator import app, metrics
 
 OVERDUE = 60.0
@@ -77,12 +77,14 @@ class Probes:
         operator = self._running()
         if operator is None:
             if self._elector is not None and not self._elector.leading:
+                if self._elector.refused:
+                    told = f"cannot lead: the {self._elector.terms} is refused ({self._elector.refused})\n"
+                    return web.Response(status=503, text=told)
                 return web.Response(text=f"ok, follower: {self._told()}\n")
             return web.Response(status=503, text="starting\n")
         if operator.synced.is_set():
             return web.Response(text="ok, leader\n" if self._elector else "ok\n")
-        waiting = sorted({_behind(source) for source in operator.reflectors if not source.synced.is_set()})
-        return web.Response(status=503, text=f"still reading: {', '.join(waiting) or 'our own kinds'}\n")
+        return web.Response(status=503, text=f"still reading: {', '.join(operator.behind())}\n")
 
     async def _why(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
@@ -104,6 +106,7 @@ class Probes:
             figures.count_relists(operator.reflectors)
             figures.count_events(operator.events)
             figures.count_unreadable(operator.cache.guard.counts)
+            figures.clock_ahead.set(operator.loop.skew.ahead / 1000)
         leads = operator is not None and (self._elector is None or self._elector.leading)
         figures.leader.set(int(leads))
         return web.Response(body=figures.render(), content_type="text/plain", charset="utf-8")
@@ -112,9 +115,3 @@ class Probes:
         """Say who has the Lease."""
         assert self._elector is not None
         return f"the {self._elector.terms} is held by {self._elector.holder or 'nobody'}"
-
-
-def _behind(source: reflector.Reflector) -> str:
-    """Name a kind that has not been read, and why if the server said so."""
-    refused = f" ({source.last_error})" if isinstance(source.last_error, kube_port.ForbiddenError) else ""
-    return f"{source.resource.plural}{refused}"

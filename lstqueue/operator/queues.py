@@ -44,7 +44,8 @@ class Defaults:
 
     def fill(self, spec: ledger.Spec) -> ledger.Spec:
         """Return a spec with what it does not say of checkpoints; its estimate stays, which has a source."""
-        if spec.checkpoint or spec.saves_on_suspend or spec.restart_overhead:
+        silent = not (self.checkpoint or self.saves_on_suspend or self.restart_overhead)
+        if silent or spec.checkpoint or spec.saves_on_suspend or spec.restart_overhead:
             return spec
         return replace(
             spec,

@@ -12,10 +12,10 @@ class Settings:
     """Times in seconds of the event loop's clock unless the name says otherwise.
 
     `quiet` and `at_most` batch the bell: a pass starts after that much silence, or after that much noise.
-    `sweep_interval` is how often our own kinds are listed again, because the shell's watches can lose
-    deletions. `restate_interval_ms` is how old the figures in a job's reason to wait may get before it is
-    told anew, `recovery_timeout_ms` how long a running gang may be incomplete. `retry_first` and `retry_most`
-    bound the wait after a write that failed.
+    `sweep_interval` is how often GPUQueues are listed again, because the shell's watch can lose deletions.
+    `restate_interval_ms` is how old the figures in a job's reason to wait may get before it is told anew,
+    `recovery_timeout_ms` how long a running gang may be incomplete. `retry_first` and `retry_most` bound the
+    wait after a write that failed.
     """
 
     quiet: float = 0.05

@@ -1,7 +1,7 @@
-"""The kopf shell: election, login, start-up, clean-up, intake of our own kinds. The only importer of kopf.
+"""The kopf shell: election, login, start-up, clean-up, intake of GPUQueues. The only importer of kopf.
 
-Only `on.event` handlers that return None, which is the one form in which kopf never writes to an object, and
-no storage in which it could. Handlers put what they get into the cache and ring the bell; they call no API.
+One `on.event` handler that returns None, which is the one form in which kopf never writes to an object, and
+no storage in which it could. It puts what it gets into the cache, which rings the bell, and calls no API.
 kopf owns the event loop, so the operator's own tasks are begun and ended by its start-up and clean-up
 activities (docs/adr/0002-kopf-as-shell.md). A follower has neither kopf nor an operator: it serves probes
 and waits for the Lease, and who gets it starts from a list.
@@ -13,12 +13,14 @@ import asyncio
 import contextlib
 import dataclasses
 import gc
+import http
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 import kopf
+from kopf._cogs.clients import errors as kopf_errors  # not exported, and raised through its public entry
 
 from lstqueue.api import names
 from lstqueue.kube import lease, login
@@ -77,7 +79,22 @@ class _NoProgress(kopf.ProgressStorage):
 
 
 class StartError(Exception):
-    """The operator cannot start as it was told to; the message names the remedy."""
+    """The operator cannot start, or go on, as it was told to; the message names the remedy."""
+
+
+def _gone(error: kopf_errors.APIError) -> str:
+    """Say why the watch of GPUQueues is over for good."""
+    if error.status != http.HTTPStatus.NOT_FOUND:
+        return f"GPUQueues cannot be watched any more: {error}; see to that, and start again"
+    return (
+        "GPUQueues are not served any more: the CRDs of lstqueue were deleted, and with them every queue and "
+        "DeadlineJob; install them with `kubectl apply -f crds/` and start again, or leave it stopped"
+    )
+
+
+def _said_elsewhere(record: logging.LogRecord) -> bool:
+    """Leave out tracebacks of what ends the process, and is its last word then; kopf logs each twice."""
+    return not (record.exc_info and isinstance(record.exc_info[1], kopf_errors.APIError))
 
 
 @dataclasses.dataclass(slots=True)
@@ -125,6 +142,8 @@ class Shell:
             return
         # A line for each event that was taken in, whatever it says, would be most of the log.
         logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+        for part in ("orchestration", "running"):
+            logging.getLogger(f"kopf._core.reactor.{part}").addFilter(_said_elsewhere)
         gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])
         try:
             await kopf.operator(
@@ -134,6 +153,10 @@ class Shell:
                 standalone=True,
                 stop_flag=self.stop,
             )
+        except kopf_errors.APIError as error:
+            if self.failure is None:
+                self.failure = StartError(_gone(error))
+                self.failure.__cause__ = error
         finally:
             if self.failure is not None:
                 raise self.failure
@@ -171,11 +194,7 @@ class Shell:
         kopf.on.login(registry=registry)(self._login)
         kopf.on.startup(registry=registry)(self._startup)
         kopf.on.cleanup(registry=registry)(self._cleanup)
-        ours = (names.GROUP, names.VERSION)
-        kopf.on.event(*ours, "deadlinejobs", registry=registry, id="deadlinejobs", when=self._news)(
-            self._ledger
-        )
-        kopf.on.event(*ours, "gpuqueues", registry=registry, id="gpuqueues")(self._queue)
+        kopf.on.event(names.GROUP, names.VERSION, "gpuqueues", registry=registry, id="gpuqueues")(self._queue)
         return registry
 
     def _settings(self) -> kopf.OperatorSettings:
@@ -231,18 +250,6 @@ class Shell:
             await self.elector.release()
         if self.operator is not None:
             await self.operator.api.close()
-
-    def _news(self, event: kopf.RawEvent, **_: Any) -> bool:
-        """Whether an event tells more than the replies to our own writes have told: most only repeat them."""
-        if self.operator is None or event["type"] == "DELETED":
-            return True
-        meta = event["object"]["metadata"]
-        record = self.operator.cache.records.get(meta["uid"])
-        return record is None or int(meta["resourceVersion"]) > record.ledger.version
-
-    async def _ledger(self, event: kopf.RawEvent, **_: Any) -> None:
-        if self.operator is not None:
-            self.operator.cache.apply_ledger(event["type"] or "ADDED", dict(event["object"]))
 
     async def _queue(self, event: kopf.RawEvent, **_: Any) -> None:
         if self.operator is not None:

@@ -1,4 +1,4 @@
-"""A shell whose watches tell nothing: the sweep takes in what is there, and the operator ends itself."""
+"""A shell whose watch tells nothing: the sweep takes in what is there, and the operator ends itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_two_sweeps_that_find_what_nobody_told_end_the_operator() -> None:
 
         assert not running.done()
         await made.until(lambda: phase() == "Succeeded", within=300)
-        made.store.create(port.DEADLINE_JOBS, "default", own("DeadlineJob", "second", body))
+        made.store.create(port.GPU_QUEUES, None, own("GPUQueue", "second", {"pools": [pool("all")]}))
         with pytest.raises(ExceptionGroup) as ended:
             await asyncio.wait_for(running, 900)
         assert ended.group_contains(app.DeafError, depth=None)

@@ -143,29 +143,66 @@ async def test_it_is_alive_but_not_ready_while_lists_are_missing() -> None:
 
 
 @cluster.virtual
-async def test_deletions_that_kopfs_watch_loses_are_found_by_the_sweep() -> None:
+async def test_it_says_which_of_our_own_kinds_it_may_not_read() -> None:
+    def refuse(made: cluster.Cluster) -> None:
+        for kind in (port.DEADLINE_JOBS, port.GPU_QUEUES):
+            made.faults.fail(403, "Forbidden", when=faults.calls(verb="list", resource=kind), times=6)
+
+    async with stage(before=refuse) as here:
+        await here.cluster.rest("1s")
+        status, text = await here.get("/readyz")
+        assert (status, "deadlinejobs (403 Forbidden" in text, "gpuqueues" in text) == (503, True, True)
+        here.cluster.queue()
+        here.cluster.submit("gang", group(run_for="10m"))
+        await here.cluster.until_phase("gang", "Succeeded")
+        assert await here.get("/readyz") == (200, "ok\n")
+
+
+def outage(made: cluster.Cluster) -> None:
+    """End all watches; by the time they can begin anew, what they missed is no longer to be had."""
+    made.faults.fail(503, "ServiceUnavailable", when=faults.calls(verb="watch"), times=24)
+    made.faults.cut_watches()
+
+
+def counted(made: cluster.Cluster) -> tuple[int, int]:
+    """What the status of the queue says of jobs that wait and that run."""
+    status = made.store.get(port.GPU_QUEUES, None, cluster.QUEUE).get("status") or {}
+    return status.get("pending", 0), status.get("running", 0)
+
+
+@cluster.virtual
+async def test_a_deadlinejob_that_was_deleted_unseen_is_known_to_be_gone_with_the_next_list() -> None:
     async with stage(nodes=1) as here:
         made = here.cluster
-        made.calls.slack = 20
+        made.calls.slack = 40
+        made.queue()
+        made.submit("holder", group(run_for="2h"))
+        await made.until_phase("holder", "Running")
+        made.submit("deleted", group())
+        await made.until(lambda: counted(made) == (1, 1), "both are counted", within="1m")
+        outage(made)
+        made.delete("deleted")
+        made.faults.compact()
+        kind = 'lstqueue_reflector_relists{kind="deadlinejobs"}'
+        await made.until(lambda: counted(made) == (0, 1), "it is counted no more", within="1m")
+        assert await here.figure(kind) == 1
+
+
+@cluster.virtual
+async def test_a_queue_whose_deletion_kopfs_watch_loses_is_found_missing_by_the_sweep() -> None:
+    async with stage(nodes=1) as here:
+        made = here.cluster
+        made.calls.slack = 40
         made.queue()
         made.queue("second")
         made.submit("holder", group(run_for="2h"))
         await made.until_phase("holder", "Running")
-        made.submit("deleted", group())
         made.submit("stays", group(), queue="second")
-        await made.until_all("Pending", "deleted", "stays")
-        made.faults.fail(503, "ServiceUnavailable", when=faults.calls(verb="watch"), times=8)
-        made.faults.cut_watches()
-        made.delete("deleted")
+        await made.until_phase("stays", "Pending")
+        outage(made)
         made.delete("second", port.GPU_QUEUES)
         made.faults.compact()
         await made.until(lambda: made.code("stays") == "QueueNotFound", "the queue is gone", within="10m")
-
-        def counted() -> bool:
-            status = made.store.get(port.GPU_QUEUES, None, cluster.QUEUE).get("status") or {}
-            return (status["pending"], status["running"]) == (0, 1)
-
-        await made.until(counted, "the deleted job is counted no more", within="10m")
 
 
 @cluster.virtual
@@ -196,7 +233,7 @@ async def test_an_error_of_a_part_ends_the_whole_and_is_raised() -> None:
         def broken(*_: object, **__: object) -> None:
             raise RuntimeError("a part is broken")
 
-        here.shell.operator.loop.writer.submit = broken
+        here.shell.operator.metrics.passed = broken
         here.cluster.queue()
         here.cluster.submit("gang", group())
         with pytest.raises(ExceptionGroup) as raised:

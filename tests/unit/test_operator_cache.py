@@ -88,6 +88,14 @@ def test_what_a_list_found_missing_is_gone_whatever_version_was_last_seen():
     assert knows.used() == {}
 
 
+def test_a_deadline_job_that_a_list_did_not_show_is_not_revived_by_what_a_late_reply_says():
+    knows = Knows()
+    told(knows, [("ADDED", JOB)])
+    remains = {"kind": "DeadlineJob", "metadata": JOB["metadata"]}
+    told(knows, [("DELETED", remains), ("MODIFIED", raw.touched(JOB))])
+    assert knows.cache.records == {}
+
+
 @pytest.mark.parametrize("first", ["enters", "leaves"])
 @pytest.mark.parametrize("labelled", [True, False])
 def test_a_pod_that_loses_or_gets_our_label_still_counts(first, labelled):
@@ -183,6 +191,15 @@ def test_a_change_of_a_node_has_the_gangs_on_it_looked_at():
     knows.cache.apply_node("ADDED", raw.node("gpu-1"))
     assert knows.cache.take_touched() == [raw.UID]
     knows.cache.apply_node("ADDED", raw.node("gpu-2"))
+    assert knows.cache.take_touched() == []
+
+
+def test_a_change_of_a_node_is_nothing_to_a_gang_whose_pods_there_have_ended():
+    knows = Knows()
+    told(knows, [("ADDED", JOB), ("ADDED", CHILD), ("ADDED", BOUND)])
+    told(knows, [("MODIFIED", raw.touched(BOUND, status={"phase": "Succeeded"}))])
+    knows.cache.take_touched()
+    knows.cache.apply_node("ADDED", raw.node("gpu-1"))
     assert knows.cache.take_touched() == []
 
 
