@@ -48,10 +48,11 @@ def expiry(stake: Stake) -> int:
 
 
 def drain(known: kept.Kept) -> list[model.Suspend]:
-    """Everybody who owns room in a queue that is to be emptied, preemptible or not."""
-    emptied = {name for name, queue in known.queues.items() if queue.drained}
+    """Everybody who owns room in a queue that is emptied and can leave, unless that only observes."""
+    emptied = {name for name, queue in known.queues.items() if queue.drained and not queue.observed}
     leaving = [here.job for here in known.placed if here.job.queue in emptied] if emptied else []
-    return [model.Suspend(job.uid, job.attempt, model.Why.QUEUE_DRAINED) for job in leaving]
+    able = (job for job in leaving if not job.stays)
+    return [model.Suspend(job.uid, job.attempt, model.Why.QUEUE_DRAINED) for job in able]
 
 
 def _void(known: kept.Kept, stake: Stake) -> str:
@@ -60,6 +61,8 @@ def _void(known: kept.Kept, stake: Stake) -> str:
     queue, gang = known.queues.get(job.queue), known.gangs.get(job.uid)
     if queue is None or gang is None:
         return f'Queue "{job.queue}" is not there any more.'
+    if queue.observed:
+        return f'Queue "{job.queue}" only observes.'
     if queue.drained:
         return f'Queue "{job.queue}" is being drained.'
     if queue.max_importance is not None and job.importance > queue.max_importance:
@@ -93,14 +96,23 @@ def _idle(known: kept.Kept, stake: Stake) -> str:
     queue = known.queues[stake.here.job.queue]
     if stake.sunk:
         return ""
-    if queue.held or queue.observed:
-        return f'Queue "{queue.name}" admits nobody for now.'
+    if queue.held:
+        return _stopped(queue)
     return "Its deadline cannot hold any more." if stake.here.hopeless else ""
 
 
+def _stopped(queue: model.Queue) -> str:
+    return f'Queue "{queue.name}" admits nobody for now.'
+
+
 def _unjustified(known: kept.Kept, stake: Stake) -> str:
-    """Why nobody should be suspended for a claim for which nobody has left yet; empty when they should."""
+    """Why nobody should be suspended for a claim for which nobody has left yet; empty when they should.
+
+    In a queue that is held nobody is suspended, whoever has left: what runs there goes on.
+    """
     here, queue = stake.here, known.queues[stake.here.job.queue]
+    if queue.held and stake.running:
+        return _stopped(queue)
     if stake.sunk or not stake.running:
         return ""
     if rights.denial(here, queue, known.config) is not None:
@@ -114,6 +126,8 @@ def _unjustified(known: kept.Kept, stake: Stake) -> str:
 
 
 def _late(known: kept.Kept, stake: Stake, short: list[int]) -> model.Drop:
+    if stake.running and not stake.sunk:  # nobody was there to say so: no node is to blame
+        return model.Drop(stake.here.job.uid, "Its time ran out before anybody was told to make room.")
     names = tuple(known.nodes.names[column] for column in short)
     where = f" on {words.names(names)}" if names else ""
     grace = max((job.grace for job in stake.victims), default=stake.here.job.grace)

@@ -26,6 +26,7 @@ from lstqueue.engine import (
     foresight,
     kept,
     model,
+    obstacles,
     order,
     overload,
     preempt,
@@ -125,6 +126,7 @@ def _scene(known: kept.Kept) -> overload.Scene:
         bound=world.bound,
         kinds=world.kinds,
         counted=world.counted,
+        stuck=world.stuck,
         now=known.now,
         config=known.config,
     )
@@ -184,42 +186,45 @@ def _update(known: kept.Kept, here: standing.Standing) -> model.Update | None:
     job, told = here.job, here.job.published
     code = known.codes.get(job.uid)
     bucket = slack.bucket(here.slack)
-    if estimate.is_placed(job):
+    restate, placed = job.uid in known.snapshot.restate, estimate.is_placed(job)
+    if placed:
         judged = verdict.running(here, job.since)
     elif job.uid in known.fitted.placed or job.uid in known.claims.admit:
         judged = verdict.running(here, known.now)
     else:
-        judged = verdict.waiting(here, code, known.outlooks.get(job.uid))
+        seen = known.outlooks.get(job.uid)
+        judged_by_it = job.deadline is not None and here.slack is not None and not here.hopeless
+        unseen = judged_by_it and seen is not None and seen.finish is None
+        judged = verdict.waiting(here, code, seen, obstacles.unforeseen(known, job) if unseen else "")
     judged = verdict.unless_given_up(judged, here)
-    moved = verdict.differs(told.verdict, judged, known.config.forecast_tolerance)
+    since = job.since if placed else known.now
+    closely = restate or (placed and judged.level in verdict.BY_EARLIER_ENDS)
+    moved = verdict.differs(told.verdict, judged, since=since, config=known.config, closely=closely)
     same = not moved and (here.band, code, bucket) == (told.band, told.code, told.slack)
-    restate = job.uid in known.snapshot.restate
     if same and not restate:
         return None
     message = reasons.message(known, job, code)  # costly for thousands, so only for those who may need it
     if (given := known.shedding.given.get(job.uid)) is not None:
         judged = verdict.given_up(judged, shed.sentence(given, job, known.now))
     said = verdict.worded(judged, message)
-    turned = (here.band is model.Band.SHED) is not (told.band is model.Band.SHED)
-    renew = (restate or turned or not judged.reason) and verdict.reads_differently(told.verdict, said)
-    if same and not renew and message == job.words:
-        return None
-    if not moved and not renew:
-        said = told.verdict or said
+    if same and message == job.words:
+        turned = (here.band is model.Band.SHED) is not (told.band is model.Band.SHED)
+        renew = restate or turned or not judged.reason
+        if not (renew and verdict.reads_differently(told.verdict, said)):
+            return None
     return model.Update(job.uid, here.band, code, message, said, bucket)
 
 
 def _wake_at(known: kept.Kept, *, forecast_pending: bool) -> int | None:
     """The next time at which time alone can change a plan made of this snapshot."""
-    times = [one.wake for one in known.lasting.values()]
     if forecast_pending:
-        times.append(known.snapshot.forecast_at + known.config.forecast_interval)
+        known.rouse(known.snapshot.forecast_at + known.config.forecast_interval)
     if known.shedding.wake is not None:
-        times.append(known.shedding.wake)
-    times += known.preempted.wakes
-    times += [claims.expiry(stake) for stake in known.going() if stake.claim.committed]
-    first = min((time for time in times if time > known.now), default=standing.NEVER)
-    return None if first == standing.NEVER else first
+        known.rouse(known.shedding.wake)
+    for stake in known.going():
+        if stake.claim.committed:
+            known.rouse(claims.expiry(stake))
+    return None if known.wake == standing.NEVER else known.wake
 
 
 def _counts(known: kept.Kept) -> tuple[tuple[str, int], ...]:

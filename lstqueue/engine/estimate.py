@@ -66,6 +66,11 @@ def remaining(job: model.Job, config: model.Config) -> model.Estimate | None:
 def finish(job: model.Job, now: int, config: model.Config) -> Finish | None:
     """When `job` would finish: started now if it waits, as it runs otherwise. None without an estimate."""
     placed = is_placed(job)
+    if not placed and not job.saved:  # nothing is outrun; so it is for nearly all of a long line
+        if (whole := job.estimate) is None:
+            return None
+        begin, mid = now + job.overhead, whole.mid
+        return Finish(begin + min(whole.lo, mid), begin + mid, begin + max(whole.hi, mid))
     begin = start(job) if placed else now + job.overhead
     totals = _totals(job, now - begin if placed else 0, config)
     if totals is None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lstqueue.engine import fit, gangs, model, order, pleas, reasons, room, shed, words
+from lstqueue.engine import fit, gangs, model, obstacles, pleas, reasons, room, shed, standing, words
 from lstqueue.engine.kept import Kept
 from lstqueue.topology.model import PODS
 from lstqueue.topology.table import Mask
@@ -114,7 +114,7 @@ def _blockers(kept: Kept, job: model.Job, gang: gangs.Gang, code: model.Code) ->
     if (stake := kept.staked.get(job.uid)) is not None:
         there = [one for one in stake.victims if one.assigned]
         return tuple(model.Blocker(one.uid, one.namespace, one.name, "holding") for one in there[:MOST])
-    return (*_ahead(kept, job, gang), *_holding(kept, gang, code))
+    return (*_ahead(kept, job, gang), *_holding(kept, gang, code), *_foreign(kept, gang, code))
 
 
 def _ahead(kept: Kept, job: model.Job, gang: gangs.Gang) -> Iterator[model.Blocker]:
@@ -143,16 +143,25 @@ def _holding(kept: Kept, gang: gangs.Gang, code: model.Code) -> list[model.Block
         columns = [kept.nodes.index[part.node] for part in job.assigned if part.node in kept.nodes.index]
         if columns and bool(mine[columns].any()):
             here = kept.standings.get(job.uid)
-            end = kept.now if here is None else order.NEVER
+            end = kept.now if here is None else standing.NEVER
             if here is not None and here.finish is not None:
                 end = here.finish.mid
             found.append((end, job.uid, job))
     for uid, stake in kept.staked.items():
         other = code is model.Code.QUOTA_EXCEEDED and stake.whole.queue != gang.queue
         if uid not in kept.claims.admit and not other and bool(mine[stake.whole.nodes].any()):
-            found.append((order.NEVER - 1, uid, stake.here.job))
+            found.append((standing.NEVER - 1, uid, stake.here.job))
     found.sort(key=lambda entry: entry[:2])
     return [model.Blocker(job.uid, job.namespace, job.name, "holding") for _, _, job in found[:MOST]]
+
+
+def _foreign(kept: Kept, gang: gangs.Gang, code: model.Code) -> Iterator[model.Blocker]:
+    """Pods that are no job's, on nodes where more of it would fit without them, the largest first."""
+    if code is not model.Code.NO_ROOM:
+        return
+    pods = [held for member in gang.members for held in obstacles.foreign_pods(kept, member) if held.name]
+    for held in list(dict.fromkeys(pods))[:MOST]:
+        yield model.Blocker("", held.namespace, held.name, "holding", held.node)
 
 
 def _start(kept: Kept, job: model.Job) -> tuple[int, int] | None:
@@ -183,7 +192,7 @@ def _change(kept: Kept, job: model.Job, gang: gangs.Gang, code: model.Code) -> s
 def _reopen(kept: Kept, job: model.Job, gang: gangs.Gang) -> str:
     """For gangs that closed nodes would have room for: how to open them. Empty for others."""
     member = reasons.short_member(kept.free, gang)
-    columns, _ = reasons.closed_nodes(kept, member, job.groups[member.group].count)
+    columns, _ = obstacles.closed_nodes(kept, member, job.groups[member.group].count)
     cordoned = [node for node in (kept.nodes.nodes[column] for column in columns) if node.unschedulable]
     if not cordoned or reasons.fitting(kept.free, member) >= job.groups[member.group].count:
         return ""

@@ -22,12 +22,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lstqueue.engine import gangs, room
+from lstqueue.engine.standing import NEVER
+from lstqueue.topology.table import Ints
 
-NEVER = 1 << 62
 _LACKING = 1 << 50
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Entrant:
     """A waiting job in the simulation, in the order of the sequence it comes in.
 
@@ -61,81 +62,114 @@ class Starts:
     ghosts: dict[int, int] = field(default_factory=dict)
 
 
+class Stage:
+    """What the rounds of one forecast have in common when they begin: the lanes, with who stands in them.
+
+    A *place* orders everybody: 2i + 1 for entrant i, 2k for a ghost behind k entrants. Each lane is a heap of
+    (place, index); those of ghosts come last, and `plain` is how many there are without them. Columns over
+    the lanes hold what their heads need: `needs[option, lane]` pods of row `rows[option, lane]`.
+    """
+
+    def __init__(self, entrants: Sequence[Entrant], ghosts: Sequence[Ghost], now: int) -> None:
+        self.entrants, self.ghosts, self.now = entrants, ghosts, now
+        self.asked = sum([entrant.asked for entrant in entrants])
+        self.wanted = [0] * len(ghosts)
+        self.lanes: list[list[tuple[int, int]]] = []
+        self.lane_of: dict[object, int] = {}
+        self.queues: list[str] = []
+        self.backing_off: list[int] = []
+        width = 1
+        for i, entrant in enumerate(entrants):
+            if entrant.ghost >= 0 and ghosts:
+                self.wanted[entrant.ghost] += 1
+            lane = self._enrol(entrant.lane, entrant.gang)
+            width = max(width, len(entrant.gang.members[0].options))
+            if entrant.ready > now:
+                self.backing_off.append(i)
+            else:
+                self.lanes[lane].append((2 * i + 1, i))  # they come in order, so this is a heap
+        self.plain = len(self.lanes)
+        for i, ghost in enumerate(ghosts):
+            self.lanes[self._enrol(("ghost", i), ghost.gang)].append((2 * ghost.behind, i))
+            width = max(width, len(ghost.gang.members[0].options))
+        self.places = np.full(len(self.lanes), NEVER, dtype=np.int64)
+        self.rows = np.zeros((width, len(self.lanes)), dtype=np.intp)
+        self.needs = np.full((width, len(self.lanes)), _LACKING, dtype=np.int64)
+        for number, lane_heap in enumerate(self.lanes):
+            if lane_heap:
+                place, index = lane_heap[0]
+                gang = entrants[index].gang if place % 2 else ghosts[index].gang
+                self.places[number] = place
+                show(gang, self.rows, self.needs, number)
+
+    def _enrol(self, lane: object, gang: gangs.Gang) -> int:
+        index = self.lane_of.setdefault(lane, len(self.lanes))
+        if index == len(self.lanes):
+            self.lanes.append([])
+            self.queues.append(gang.queue)
+        return index
+
+
+def show(gang: gangs.Gang, rows: Ints, needs: Ints, lane: int) -> None:
+    """Put the needs of a lane's head where they are compared with what is free."""
+    for number, option in enumerate(gang.members[0].options):
+        rows[number, lane] = option.row
+        needs[number, lane] = gang.members[0].count
+
+
 def simulate(
+    stage: Stage,
     free: room.Room,
-    ends: Iterable[tuple[int, Sequence[room.Release]]],
-    entrants: Sequence[Entrant],
-    ghosts: Sequence[Ghost],
-    now: int,
+    ends: Iterable[tuple[Sequence[int], Sequence[room.Release]]],
     which: int,
+    *,
+    haunted: bool,
 ) -> Starts:
-    """Play one quantile forward from `now`.
+    """Play one quantile forward.
 
     Args:
+        stage: Who waits.
         free: What is free after the pass; it is used up, so give a copy.
-        ends: (time in ms, what becomes free) of everything that holds room and is known to end.
-        entrants: Those who wait, first to last.
-        ghosts: Hypothetical jobs.
-        now: ms since the epoch.
-        which: The quantile of the entrants' run times, 0 to 2.
+        ends: (times in ms by quantile, what becomes free) of everything that holds room and is known to end.
+        which: The quantile of all run times, 0 to 2.
+        haunted: Whether ghosts take part.
     """
-    play = _Play(free, ends, entrants, ghosts, now, which)
-    play.run(now)
+    play = _Play(stage, free, ends, which, haunted)
+    play.run(stage.now)
     return play.starts
 
 
 class _Play:
-    """The state of one simulation: events by time, lanes with their heads, the room.
-
-    A *place* orders everybody: 2i + 1 for entrant i, 2k for a ghost behind k entrants. Each lane is a heap of
-    places; columns over the lanes hold what their heads need, so that one comparison finds all that may fit.
-    """
+    """The state of one simulation: events by time, lanes with their heads, the room."""
 
     def __init__(
         self,
+        stage: Stage,
         free: room.Room,
-        ends: Iterable[tuple[int, Sequence[room.Release]]],
-        entrants: Sequence[Entrant],
-        ghosts: Sequence[Ghost],
-        now: int,
+        ends: Iterable[tuple[Sequence[int], Sequence[room.Release]]],
         which: int,
+        haunted: bool,
     ) -> None:
         self.starts = Starts()
-        self._which = which
-        self._free, self._entrants, self._ghosts = free, entrants, ghosts
-        self._missing = sum(entrant.asked for entrant in entrants) + len(ghosts)
-        self._wanted = [0] * len(ghosts)
-        for entrant in entrants:
-            if ghosts and entrant.ghost >= 0:
-                self._wanted[entrant.ghost] += 1
-        self._events: list[tuple[int, int, Sequence[room.Release], int]] = []
-        for time, releases in ends:
-            self._events.append((time, len(self._events), releases, -1))
-        self._lanes: list[list[tuple[int, int]]] = []
-        self._lane_of: dict[object, int] = {}
-        queues: list[str] = []
-        for i, entrant in enumerate(entrants):
-            self._enrol(entrant.lane, entrant.gang, queues)
-            if entrant.ready > now:
-                self._events.append((entrant.ready, len(self._events), (), i))
-            else:
-                self._join(i)
-        for i, ghost in enumerate(ghosts):
-            lane = self._enrol(("ghost", i), ghost.gang, queues)
-            heapq.heappush(self._lanes[lane], (2 * ghost.behind, i))
+        self._which, self._haunted, self._free = which, haunted, free
+        self._entrants, self._ghosts, self._lane_of = stage.entrants, stage.ghosts, stage.lane_of
+        self._missing = stage.asked + (len(stage.ghosts) if haunted else 0)
+        self._wanted = stage.wanted.copy()
+        lanes = len(stage.lanes) if haunted else stage.plain
+        self._lanes = [lane.copy() for lane in stage.lanes[:lanes]]
+        self._events: list[tuple[int, int, Sequence[room.Release], int]] = [
+            (times[which], number, releases, -1) for number, (times, releases) in enumerate(ends)
+        ]
+        for index in stage.backing_off:
+            self._events.append((stage.entrants[index].ready, len(self._events), (), index))
         self._sequence = len(self._events)
         heapq.heapify(self._events)
-        gangs_here = [entrant.gang for entrant in entrants] + [ghost.gang for ghost in ghosts]
-        width = max((len(gang.members[0].options) for gang in gangs_here), default=1)
-        size = (len(self._lanes), max(width, 1))
-        self._places = np.full(size[0], NEVER, dtype=np.int64)
-        self._rows = np.zeros(size, dtype=np.intp)
-        self._needs = np.full(size, _LACKING, dtype=np.int64)
+        self._places = stage.places[:lanes].copy()
+        self._rows, self._needs = stage.rows[:, :lanes].copy(), stage.needs[:, :lanes].copy()
         # Lanes whose head lacks quota: nothing to try before their queue gets some back.
-        self._starved = np.zeros(size[0], dtype=np.bool_)
-        self._of_queue = {queue: np.array([name == queue for name in queues]) for queue in set(queues)}
-        for lane in range(size[0]):
-            self._show_head(lane)
+        self._starved = np.zeros(lanes, dtype=np.bool_)
+        names = stage.queues[:lanes]
+        self._of_queue = {queue: np.array([name == queue for name in names]) for queue in set(names)}
 
     def run(self, now: int) -> None:
         """Go from event to event until nobody asked about is missing or nothing more happens."""
@@ -156,22 +190,34 @@ class _Play:
 
     def _scan(self, time: int) -> None:
         """Start, in order, everybody who fits now. Room only shrinks here, so who failed stays failed."""
-        failed = self._starved.copy()
-        while True:
-            options = self._free.ledger.total[self._rows] >= self._needs
-            enough = np.logical_or.reduce(options, axis=1) & ~failed
-            candidates = enough.nonzero()[0]
-            if not len(candidates):
-                return
-            lane = int(candidates[self._places[candidates].argmin()])
-            place, index = self._lanes[lane][0]
-            gang = self._entrants[index].gang if place % 2 else self._ghosts[index].gang
-            if self._start(index, time) if place % 2 else self._haunt(index, time):
-                heapq.heappop(self._lanes[lane])
-                self._show_head(lane)
-                continue
-            failed[lane] = True
-            self._starved[lane] = not self._free.quota_fits(gang)
+        failed, total = self._starved.copy(), self._free.ledger.total
+        started = True
+        while started:
+            started = False
+            enough = total[self._rows[0]] >= self._needs[0]
+            for row, needs in zip(self._rows[1:], self._needs[1:], strict=True):
+                enough |= total[row] >= needs
+            trying = (enough > failed).nonzero()[0]  # who has enough and has not failed
+            if len(trying) > 1:
+                trying = trying[self._places[trying].argsort()]
+            for lane in trying.tolist():
+                if started := self._try(lane, time):
+                    break  # with less room than before
+                failed[lane] = True
+
+    def _head(self, lane: int) -> gangs.Gang:
+        place, index = self._lanes[lane][0]
+        return self._entrants[index].gang if place % 2 else self._ghosts[index].gang
+
+    def _try(self, lane: int, time: int) -> bool:
+        """Start the head of a lane if it fits."""
+        place, index = self._lanes[lane][0]
+        if not (self._start(index, time) if place % 2 else self._haunt(index, time)):
+            self._starved[lane] = not self._free.quota_fits(self._head(lane))
+            return False
+        heapq.heappop(self._lanes[lane])
+        self._show_head(lane)
+        return True
 
     def _start(self, index: int, time: int) -> bool:
         entrant = self._entrants[index]
@@ -182,7 +228,7 @@ class _Play:
         self._missing -= entrant.asked
         if entrant.durations is not None:
             end = time + entrant.durations[self._which]
-            if self._ghosts and entrant.ghost >= 0 and end <= entrant.deadline:
+            if self._haunted and entrant.ghost >= 0 and end <= entrant.deadline:
                 self._drop(entrant.ghost)
             self._sequence += 1
             releases = room.release_after(entrant.gang.queue, taken, self._free)
@@ -210,26 +256,13 @@ class _Play:
         if release.charges and (lanes := self._of_queue.get(release.queue)) is not None:
             self._starved &= ~lanes
 
-    def _enrol(self, lane: object, gang: gangs.Gang, queues: list[str]) -> int:
-        index = self._lane_of.setdefault(lane, len(self._lanes))
-        if index == len(self._lanes):
-            self._lanes.append([])
-            queues.append(gang.queue)
-        return index
-
     def _join(self, index: int) -> None:
         heapq.heappush(self._lanes[self._lane_of[self._entrants[index].lane]], (2 * index + 1, index))
 
     def _show_head(self, lane: int) -> None:
-        """Put the place and the needs of a lane's head where `_scan` compares them with what is free."""
         self._starved[lane] = False
-        self._needs[lane] = _LACKING
+        self._needs[:, lane] = _LACKING
         self._places[lane] = NEVER
-        if not self._lanes[lane]:
-            return
-        place, index = self._lanes[lane][0]
-        self._places[lane] = place
-        gang = self._entrants[index].gang if place % 2 else self._ghosts[index].gang
-        for column, option in enumerate(gang.members[0].options):
-            self._rows[lane, column] = option.row
-            self._needs[lane, column] = gang.members[0].count
+        if self._lanes[lane]:
+            self._places[lane] = self._lanes[lane][0][0]
+            show(self._head(lane), self._rows, self._needs, lane)

@@ -37,6 +37,8 @@ def step(known: kept.Kept) -> tuple[bool, bool]:
         known.outlooks |= outlook.foresee(_scene(known, line), _uids(asked))
     if curious:
         known.outlooks |= outlook.foresee(_scene(known, imagined), _uids(curious))
+    if any(one.start is None for one in known.outlooks.values()):
+        known.calm = outlook.calm(_scene(known, line))
     owners = [here for here in claiming if due or _is_new(here)]
     known.outlooks |= {here.job.uid: _owner(here, now) for here in owners}
     answered = len(asked) + len(curious) + len(owners)

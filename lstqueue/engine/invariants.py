@@ -270,7 +270,7 @@ def _turn_problems(job: model.Job, queue: model.Queue, admission: model.Admissio
         problems.append(f"it is {job.state.value}")
     if job.claim is not None and job.claim.groups != admission.groups:
         problems.append("it goes elsewhere than it claimed")
-    if queue.drained or (waits and (queue.held or queue.observed)):
+    if queue.drained or queue.observed or (waits and queue.held):
         problems.append("its queue admits nobody")
     if job.not_before > now:
         problems.append("it backs off")

@@ -75,11 +75,14 @@ def _suspensions(
             problem = "it is suspended twice"
         elif suspend.why is model.Why.QUEUE_DRAINED:
             queue = queues.get(job.queue)
-            problem = "" if queue is not None and queue.drained else "its queue is not drained"
+            emptied = queue is not None and queue.drained and not queue.observed
+            problem = "" if emptied else "its queue is not drained"
         elif owner is None or owner.claim is None or not owner.claim.committed or owner.uid in over:
             problem = "there is no written claim that goes on"
         elif model.Victim(suspend.uid, suspend.attempt) not in owner.claim.victims:
             problem = "the claim does not name it"
+        elif (queue := queues.get(owner.queue)) is None or queue.held or queue.observed:
+            problem = "the queue of the claim admits nobody"
         seen.add(suspend.uid)
         if problem:
             found.append(Violation(Rule.VICTIM, suspend.uid, problem))

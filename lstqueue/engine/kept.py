@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from lstqueue.engine import (
     fit,
     gangs,
@@ -38,13 +40,12 @@ class Settled:
 class Preempted:
     """What step 5 found out.
 
-    `claim` are the new claims by uid of the owner, `coming` those who wait for room that is leaving anyway,
-    `wakes` the times at which time alone may give somebody the right or the victims. `searches` counts.
+    `claim` are the new claims by uid of the owner, `coming` those who wait for room that is leaving anyway.
+    `searches` counts.
     """
 
     claim: dict[str, stakes.Stake] = field(default_factory=dict)
     coming: set[str] = field(default_factory=set)
-    wakes: list[int] = field(default_factory=list)
     searches: int = 0
 
 
@@ -57,7 +58,10 @@ class Kept:
     `codes` says of everyone who stays why. `used` is what bound pods use, with the rows of the ledger.
     `staked` are all claims by uid of the owner, `drained` the suspensions that a queue's administrator asked
     for. `sentences` are those said of equal gangs, by gang, code and whether their deadlines are past saving.
-    `world` goes on to later passes.
+    `foreign` is what pods use that are no job's, `calm` the room once everybody has left whose end is known,
+    where that was asked for, and `causes` why it holds no gang like this one.
+    `world` goes on to later passes. `wake` is the first time found so far at which time alone can change the
+    plan.
     """
 
     snapshot: model.Snapshot
@@ -71,8 +75,10 @@ class Kept:
     gangs: Mapping[str, gangs.Gang]
     possible: fit.Possibility
     used: table.Ints
+    foreign: table.Ints
     lasting: Mapping[str, standing.Lasting]
     standings: dict[str, Standing]
+    wake: int = standing.NEVER
     placed: list[Standing] = field(default_factory=list)
     staked: dict[str, stakes.Stake] = field(default_factory=dict)
     claims: Settled = field(default_factory=Settled)
@@ -86,6 +92,13 @@ class Kept:
     updates: dict[str, model.Update] = field(default_factory=dict)
     herds: dict[str, victims.Herd] = field(default_factory=dict)
     sentences: dict[tuple[int, model.Code, bool], str] = field(default_factory=dict)
+    calm: room.Room | None = None
+    causes: dict[int, list[str]] = field(default_factory=dict)
+
+    def rouse(self, time: int) -> None:
+        """Have the next pass be no later than `time`, unless that is over."""
+        if self.now < time < self.wake:
+            self.wake = time
 
     def going(self) -> list[stakes.Stake]:
         """Claims that go on: their owners neither start in this pass nor lose them."""
@@ -118,8 +131,10 @@ def survey(snapshot: model.Snapshot, world: memory.World, now: int) -> Kept:
         gangs=dict(world.gangs),
         possible=world.possible,
         used=world.used,
+        foreign=np.maximum(world.used - world.bound, 0),
         lasting=lasting,
         standings={uid: one.seen(now) for uid, one in lasting.items()},
+        wake=min([one.wake for one in lasting.values()], default=standing.NEVER),
     )
     for uid, here in known.standings.items():
         if here.job.state is model.State.CLAIMING and here.job.claim is not None:

@@ -31,10 +31,11 @@ from lstqueue.engine import (
     room,
     stakes,
     standing,
+    stuck,
     victims,
 )
 from lstqueue.topology import capacity, table
-from lstqueue.topology.model import PODS, Node
+from lstqueue.topology.model import PODS, Node, PodShape
 from lstqueue.topology.table import Ints
 
 Thing = TypeVar("Thing")
@@ -100,6 +101,7 @@ class World:
         self.possible = fit.Possibility(self._room)
         self.kinds = overload.Kinds(nodes, queues, resources)
         self.counted = overload.Counted()
+        self.stuck = stuck.Stuck(nodes, resources)
         self.jobs: Mapping[str, model.Job] = {}
         self.gangs: dict[str, gangs.Gang] = {}
         self.lasting: dict[str, standing.Lasting] = {}
@@ -108,6 +110,7 @@ class World:
         self._charges: dict[str, quota.Charges] = {}
         self._releases: dict[str, room.Release] = {}
         self._stakes: dict[str, stakes.Stake] = {}
+        self._figures: dict[str, tuple[standing.Standing, victims.Figures]] = {}
         self._flocks: dict[str, victims.Flock] = {}
         self._capacities: dict[str, victims.Capacity] = {}
 
@@ -148,9 +151,11 @@ class World:
                 self._forget(uid)
         for uid in changed:
             job = jobs[uid]
-            self._holdings.add(job)
-            self._charges[uid] = self._quota.held(job)
-            self._quota.take(self._charges[uid])
+            self._charges[uid] = ()
+            if job.assigned:  # of a long line hardly anybody holds something
+                self._holdings.add(job)
+                self._charges[uid] = self._quota.held(job)
+                self._quota.take(self._charges[uid])
             if job.state in TRYING and job.queue in self.queues:
                 self.gangs[uid] = self._gangs.of(job)
         self.jobs = jobs
@@ -175,7 +180,9 @@ class World:
             self.ranks,
             self.quiet,
             self.counted.entries,
+            self.stuck.rows,
             self._releases,
+            self._figures,
             self._stakes,
         )
         for one in tables:
@@ -245,9 +252,19 @@ class World:
             if queue not in self._capacities:
                 rows = self._ledger.rows
                 self._capacities[queue] = victims.Capacity(self.queues[queue], rows, self.nodes)
-            capacities = self._capacities[queue]
-            flock = self._flocks[queue] = victims.Flock(self.queues[queue], placed, self.release, capacities)
+            height = len(self._ledger.rows.resources)
+            flock = self._flocks[queue] = victims.Flock(
+                self.queues[queue], placed, self._figures_of, self.release, height
+            )
         return flock
+
+    def _figures_of(self, one: standing.Standing) -> victims.Figures:
+        known = self._figures.get(one.job.uid)
+        if known is None or known[0] is not one:
+            queue = self.queues[one.job.queue]
+            made = victims.figures(one, queue, self._capacities[queue.name])
+            known = self._figures[one.job.uid] = one, made
+        return known[1]
 
 
 def check(jobs: Iterable[model.Job]) -> None:
@@ -286,12 +303,13 @@ def _by(kind: str, things: Collection[Thing], key: Callable[[Thing], str]) -> di
 
 def _asked(jobs: Mapping[str, model.Job], queues: Mapping[str, model.Queue]) -> tuple[str, ...]:
     """Names of the resources that those who wait ask for."""
-    names = {PODS}
+    shapes: dict[int, PodShape] = {}  # many pods are of few
     for job in jobs.values():
         if job.state in TRYING and job.queue in queues:
             for group in job.groups:
-                names.update([name for name, _ in group.shape.requests])
-    return tuple(sorted(names))
+                shapes[id(group.shape)] = group.shape
+    names = {name for shape in shapes.values() for name, _ in shape.requests}
+    return tuple(sorted(names | {PODS}))
 
 
 def _same(known: model.Job | None, job: model.Job) -> bool:

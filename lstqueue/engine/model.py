@@ -7,6 +7,7 @@ integers as in `topology.model`. Everything is frozen; a pass never changes its 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lstqueue.topology.model import Node, PodShape, Resources, Toleration
@@ -25,6 +26,8 @@ class Order(enum.Enum):
 
 class State(enum.Enum):
     """Where a job stands for the engine."""
+
+    __hash__ = object.__hash__  # see Code
 
     WAITING = "waiting"  # may be admitted
     HELD_BACK = "held-back"  # waits, but may not be admitted: `Job.held_back` says why
@@ -53,7 +56,13 @@ class Level(enum.Enum):
 
 
 class Code(enum.Enum):
-    """Why a job waits; the machine-readable half of every explanation."""
+    """Why a job waits; the machine-readable half of every explanation.
+
+    A member is only equal to itself, so its address is a fine hash; that of `Enum` is of the name, and
+    written in Python: 0.2 µs, asked ten times a job and pass.
+    """
+
+    __hash__ = object.__hash__
 
     QUEUE_NOT_FOUND = "QueueNotFound"
     RESOURCE_NOT_IN_QUEUE = "ResourceNotInQueue"  # an extended resource that no pool of the queue lists
@@ -221,9 +230,13 @@ class Job:
     the run time (ms) whose result outlives a suspension: estimates count from the first start, so what is
     left is estimate - saved. While it runs it saves every `checkpoint` ms (0: never), and `saves_on_suspend`
     says that it also does within its `grace` (ms, the longest termination grace of its pods). `suspensions`
-    are the times at which it was suspended for others in the last 24 h; `wasted` counts those in a row that
-    saved nothing. `displaced_by` are the jobs (uids) it was suspended for and of which it may not make
-    victims yet. `value` weighs it in an overload. `keeps_band`: being late does not take its rank.
+    are the times at which it was suspended for others in the last 24 h; that it `stays` means that nobody can
+    have it leave, whatever its queue wants; `wasted` counts those in a row that saved nothing. `displaced_by`
+    are the jobs (uids) it was suspended for and of which it may not make victims yet. `value` weighs it in an
+    overload. `keeps_band`: being late does not take its rank.
+
+    For words: `labelled` says that its user wrote labels and annotations on a Job instead of a spec,
+    `expired` that its deadline was past when it was submitted.
     """
 
     uid: str
@@ -248,6 +261,7 @@ class Job:
     claim: Claim | None = None
     failed_starts: int = 0
     preemptible: bool = True
+    stays: bool = False
     min_run: int | None = None
     value: int = 1
     saved: int = 0
@@ -259,6 +273,17 @@ class Job:
     wasted: int = 0
     displaced_by: tuple[str, ...] = ()
     keeps_band: bool = False
+    labelled: bool = False
+    expired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A bound pod that is no job's, by name; its requests are in `Node.used` already."""
+
+    namespace: str
+    name: str
+    requests: Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +293,8 @@ class Snapshot:
     `forecast_at` is when waiting jobs were last forecast (`Plan.forecast`; 0: never); `changed` says that
     something moved since, admissions of a plan included, so that their forecasts are worth making anew.
     Outrun estimates need not be reported: a pass sees them itself. `restate` are the jobs (uids) whose words
-    are old enough to be said anew, should they read differently now; the caller bounds how often.
+    are old enough to be said anew, should they read differently now; the caller bounds how often. `foreign`
+    names the foreign pods by node, only to say who is in the way: nothing is decided by it.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -277,6 +303,7 @@ class Snapshot:
     forecast_at: int = 0
     changed: bool = True
     restate: frozenset[str] = frozenset()
+    foreign: Mapping[str, Sequence[Foreign]] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +322,7 @@ class Config:
     outrun_factor: float = 1.5
     forecast_interval: int = MINUTE
     forecast_tolerance: int = 5 * MINUTE  # smaller moves of a forecast are not published
+    forecast_share: float = 0.1  # nor are those below this part of the time until what was told
     forecast_depth: int = 1000  # waiting jobs a forecast follows, in order; 0 makes none
     shedding: bool = True  # whether step 2 gives up jobs of an overload at all
     shed_floor: float = 0.4  # of what there is until a far deadline, this part may be asked for
@@ -311,7 +339,7 @@ class Config:
     pressing: int = 15 * MINUTE  # slack at which the other waits no more, nor for room that is leaving
     wasted_most: int = 2  # suspensions in a row that saved nothing; then only past the next checkpoint
     cap_window: int = 24 * HOUR  # in which Queue.cap counts
-    failed_starts_most: int = 3  # in a row; then it may have nobody suspended
+    failed_starts_most: int = 3  # in a row; then it ranks with the rest, and nobody leaves for it
     claim_margin: int = 2 * MINUTE  # beyond the victims' grace: writes, controllers and kubelets at work
     avoid_graces: int = 2  # for how many graces nodes that did not come free in time are avoided
 
@@ -330,6 +358,7 @@ class Config:
             ("outrun_factor", self.outrun_factor, 1.01 <= self.outrun_factor <= 100, "1.01 to 100"),
             ("forecast_interval", self.forecast_interval, self.forecast_interval >= 1, "1 ms or more"),
             ("forecast_tolerance", self.forecast_tolerance, self.forecast_tolerance >= 1, "1 ms or more"),
+            ("forecast_share", self.forecast_share, 0 <= self.forecast_share < 1, "0 to below 1"),
             ("forecast_depth", self.forecast_depth, self.forecast_depth >= 0, "0 or more"),
             ("shed_floor", self.shed_floor, 0 < self.shed_floor <= 100, "above 0, at most 100"),
             # Up to there what may be asked for until a deadline falls as time passes, whatever the decay.
@@ -434,12 +463,16 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """A job that stands before another, and how: `ahead` in the order, or `holding` the room it needs."""
+    """Who stands before a job, and how: `ahead` in the order, or `holding` the room it needs.
+
+    Of a pod that is no job's, `uid` is empty and `node` is where it is.
+    """
 
     uid: str
     namespace: str
     name: str
     how: str
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)

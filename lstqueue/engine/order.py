@@ -18,9 +18,6 @@ from dataclasses import dataclass
 from lstqueue.engine import gangs, model, standing
 from lstqueue.engine.gangs import PPM
 
-NEVER = 1 << 62
-"""Stands for no deadline and for an unknown run time; later and longer than any figure."""
-
 Rank = tuple[int, int, int, int, int, int, str]
 """(-effective tier, band, key, D, -g, submit, uid); the lower goes first, no two are equal."""
 
@@ -64,9 +61,9 @@ def rank(order: model.Order, here: standing.Standing, share: int, config: model.
     job = here.job
     if order is model.Order.FIFO:
         return -job.importance, model.Band.DEADLINE, job.submit, 0, 0, job.submit, job.uid
-    deadline = NEVER if job.deadline is None else job.deadline
+    deadline = standing.NEVER if job.deadline is None else job.deadline
     if here.band is model.Band.REST:
-        shortest = NEVER if here.left is None else here.left.mid
+        shortest = standing.NEVER if here.left is None else here.left.mid
         return -tier(here), here.band, shortest, deadline, -share, job.submit, job.uid
     key = deadline
     if order is model.Order.LST and here.left is not None:

@@ -69,16 +69,9 @@ def foresee(scene: Scene, asked: frozenset[str]) -> dict[str, Outlook]:
     for stake in scene.claims:
         free.charge(stake.rest)
     entrants = [_entrant(turn, asked, ghost_of) for turn in turns]
+    stage = forecast.Stage(entrants, ghosts, scene.now)
     rounds = [
-        forecast.simulate(
-            free.copy(),
-            [(times[which], releases) for times, releases in ends],
-            entrants,
-            ghosts if which == _HI else (),
-            scene.now,
-            which,
-        )
-        for which in _needed(scene)
+        forecast.simulate(stage, free.copy(), ends, which, haunted=which == _HI) for which in _needed(scene)
     ]
     last = rounds[-1].ghosts
     seen: dict[str, Outlook] = {}
@@ -88,6 +81,16 @@ def foresee(scene: Scene, asked: frozenset[str]) -> dict[str, Outlook]:
             starts = [played.entrants.get(index) for played in rounds]
             seen[uid] = _outlook(scene, index, starts, last.get(ghost_of.get(uid, -1)))
     return seen
+
+
+def calm(scene: Scene) -> room.Room:
+    """The room once everybody has left whose end is known, and nobody has taken their places."""
+    free = scene.free.copy()
+    for stake in scene.claims:
+        free.charge(stake.rest)
+    for _, releases in _ends(scene):
+        free.release_all(releases)
+    return free
 
 
 _LO, _MID, _HI = 0, 1, 2

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from lstqueue.engine import fit, gangs, model, order, quota, standing
+from lstqueue.engine import fit, gangs, model, order, quota, standing, stuck
 from lstqueue.engine.gangs import PPM
 from lstqueue.engine.standing import Standing
 from lstqueue.topology import table
@@ -39,7 +39,8 @@ class Scene:
     """What step 2 looks at, `standings` in the order of uids.
 
     `allocatable`, `used` and `bound` (of it what our jobs use) have a row per resource and a column per node.
-    `lasting` and `standings` are of the same jobs; `kinds` and `counted` are what earlier passes left.
+    `lasting` and `standings` are of the same jobs; `kinds`, `counted` and `stuck` are what earlier passes
+    left.
     """
 
     lasting: Mapping[str, standing.Lasting]
@@ -54,6 +55,7 @@ class Scene:
     bound: Ints
     kinds: Kinds
     counted: Counted
+    stuck: stuck.Stuck
     now: int
     config: model.Config
 
@@ -62,30 +64,28 @@ class Scene:
 class Limit:
     """One resource of a set of `nodes` (how many), or of the quota of a `queue` ("": of nodes).
 
-    `rate` is what is there for the counted jobs; `ends` are (time, amount) of work that cannot be suspended
-    and leaves later. Work of others and work without a foreseeable end is taken off the rate for good.
+    `rate` is what is there for the counted jobs; `ends` are of work that cannot be suspended and leaves
+    later. Work of others and work without a foreseeable end is taken off the rate for good.
     """
 
     resource: str
     queue: str
     nodes: int
     rate: int
-    ends: tuple[tuple[int, int], ...] = ()
+    ends: stuck.Ends = stuck.NOTHING
 
     def offers(self, since: int, until: int) -> int:
         """What it offers between two times, in resource units × ms."""
-        span = until - since
-        if not self.ends:
-            return max(self.rate * span, 0)
-        stuck = sum(amount * min(max(end - since, 0), span) for end, amount in self.ends)
-        return max(self.rate * span - stuck, 0)
+        offered = self.rate * (until - since)
+        return max(offered - self.ends.held(since, until) if self.ends else offered, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Entry:
     """One job that counts. `left` is its expected work in ms, `weight` how often it counts.
 
-    `could` be given up at some time, `may` now; the difference is the min-run of a running job.
+    `could` be given up at some time, `may` now; the difference is the min-run of a running job. Shared
+    between passes: never written to.
     """
 
     job: model.Job
@@ -128,12 +128,14 @@ class Counted:
 class Load:
     """All that is asked, and of what.
 
-    `entries` by deadline, `profiles` the number of each one's kind; `demand[limit, profile]` of one gang.
+    `entries` by deadline, `ages` their places in the order of uids, `profiles` the numbers of their kinds;
+    `demand[limit, profile]` of one gang.
     """
 
     tick: int
     entries: list[Entry] = field(default_factory=list)
-    profiles: list[int] = field(default_factory=list)
+    ages: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    profiles: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     limits: list[Limit] = field(default_factory=list)
     demand: Ints = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
     merged: int = 0
@@ -165,17 +167,17 @@ def measure(scene: Scene, without: frozenset[str] = frozenset()) -> Load:
     """
     load = Load(tick_of(scene.now, scene.config))
     profiles = _Profiles()
-    load.entries = _entries(scene, load.tick, without)
-    if len(load.entries) < 2 or not any(entry.could for entry in load.entries):
-        load.entries = []
+    found = _entries(scene, load.tick, without)
+    if len(found) < 2 or not any([entry.could for entry in found]):
         return load
-    for entry in load.entries:
-        profiles.number(entry.kind)
-    load.entries.sort(key=_deadline)  # of equals by uid, since they come in that order
-    load.profiles = [profiles.number(entry.kind) for entry in load.entries]
-    stuck = _stuck(scene, {entry.job.uid for entry in load.entries})
-    _limit_nodes(scene, load, profiles, stuck)
-    _limit_quotas(scene, load, profiles, stuck)
+    numbers = profiles.number([entry.kind for entry in found])
+    deadlines = np.array([entry.deadline for entry in found], dtype=np.int64)
+    load.ages = deadlines.argsort(kind="stable")  # of equals by uid, since they come in that order
+    load.entries = [found[age] for age in load.ages.tolist()]
+    load.profiles = numbers[load.ages]
+    others = scene.stuck.columns(_stuck(scene, {entry.job.uid for entry in found}))
+    _limit_nodes(scene, load, profiles, others)
+    _limit_quotas(scene, load, profiles, others)
     return load
 
 
@@ -203,17 +205,13 @@ def _entry(scene: Scene, lasting: standing.Lasting, houses: Mapping[str, _House]
     if not placed and (house.closed or order.barred(job, scene.queues) is not None):
         return None
     left = here.finish.mid - tick if placed else here.left.mid
-    if left <= 0 or deadline <= tick or (kind := scene.kinds.of(job)) is None:
+    if left <= 0 or deadline <= tick or (kind := scene.kinds.of(job, scene.gangs.get(job.uid))) is None:
         return None
     was_shed = job.published.band is given_up
     could = house.sheds and job.state is not model.State.CLAIMING and (job.preemptible or not placed)
     settled = not placed or was_shed or job.since + house.min_run_of(job) <= tick
     weight = scene.config.shed_weight if was_shed and could else 1
     return Entry(job, deadline, kind, left, weight, could, could and settled)
-
-
-def _deadline(entry: Entry) -> int:
-    return entry.deadline
 
 
 class _House:
@@ -247,18 +245,27 @@ class Kinds:
         self._nodes, self._queues = nodes, queues
         self._row = {name: row for row, name in enumerate(resources)}
         self._known: dict[tuple[str, tuple[model.Group, ...]], Kind | None] = {}
+        self._of_gang: dict[int, Kind | None] = {}
         self._places: dict[object, tuple[Mask, tuple[str, ...]] | None] = {}
         self._areas: dict[bytes, Mask] = {}
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def of(self, job: model.Job) -> Kind | None:
-        """The kind of a job's gang; None when no pool lists what a group asks for."""
+    def of(self, job: model.Job, gang: gangs.Gang | None) -> Kind | None:
+        """The kind of a job's gang; None when no pool lists what a group asks for.
+
+        Equal gangs are of one kind, and to hash the groups of a job costs more than all else here.
+        """
+        if gang is not None and id(gang) in self._of_gang:
+            return self._of_gang[id(gang)]
         key = (job.queue, job.groups)
         if key not in self._known:
             self._known[key] = self._make(*key)
-        return self._known[key]
+        found = self._known[key]
+        if gang is not None:
+            self._of_gang[id(gang)] = found
+        return found
 
     def _make(self, queue: str, groups: tuple[model.Group, ...]) -> Kind | None:
         places: list[tuple[Mask, tuple[str, ...]]] = []
@@ -317,11 +324,16 @@ class _Profiles:
         """How many kinds there are."""
         return len(self._numbers)
 
-    def number(self, kind: Kind) -> int:
-        """The number of a kind."""
-        known = self._numbers.get(id(kind))
-        if known is not None:
-            return known
+    def number(self, kinds: Sequence[Kind]) -> Ints:
+        """The numbers of kinds."""
+        numbers = self._numbers
+        found: list[int] = []
+        for kind in kinds:
+            known = numbers.get(id(kind))
+            found.append(self._add(kind) if known is None else known)
+        return np.array(found, dtype=np.int64)
+
+    def _add(self, kind: Kind) -> int:
         number = self._numbers[id(kind)] = len(self._numbers)
         for amounts, area, pools in zip(kind.amounts, kind.areas, kind.pools, strict=True):
             which = self._sets.setdefault(id(area), len(self.masks))
@@ -333,7 +345,7 @@ class _Profiles:
         return number
 
 
-def _limit_nodes(scene: Scene, load: Load, profiles: _Profiles, stuck: list[Standing]) -> None:
+def _limit_nodes(scene: Scene, load: Load, profiles: _Profiles, others: stuck.Columns) -> None:
     """Add the limits of sets of nodes."""
     rows = np.array(profiles.rows, dtype=np.int64)
     amounts = np.array(profiles.amounts, dtype=np.int64)
@@ -348,10 +360,10 @@ def _limit_nodes(scene: Scene, load: Load, profiles: _Profiles, stuck: list[Stan
         nodes = int(area.sum())
         if not nodes:
             continue  # of running jobs whose nodes were relabelled: giving one up makes no room for another
+        held = None if others.empty else others.on(area)
         for row in np.flatnonzero(asked.any(axis=0)).tolist():
-            resource = scene.resources[row]
-            rate, ends = _less_stuck(int(offered[row, index]), _stuck_on(scene, area, resource, stuck))
-            load.limits.append(Limit(resource, "", nodes, rate, ends))
+            rate, ends = _less_stuck(int(offered[row, index]), row, held)
+            load.limits.append(Limit(scene.resources[row], "", nodes, rate, ends))
             load.demand = _stacked(load.demand, asked[:, row])
 
 
@@ -368,7 +380,7 @@ def _areas(load: Load, profiles: _Profiles, masks: npt.NDArray[np.bool_]) -> tup
     return np.vstack([masks[kept], masks[others].any(axis=0)]), len(others)
 
 
-def _limit_quotas(scene: Scene, load: Load, profiles: _Profiles, stuck: list[Standing]) -> None:
+def _limit_quotas(scene: Scene, load: Load, profiles: _Profiles, others: stuck.Columns) -> None:
     """Add the limits of quotas: pools of one queue that all list the resource."""
     rows = np.array(profiles.rows, dtype=np.int64)
     amounts = np.array(profiles.amounts, dtype=np.int64)
@@ -377,12 +389,13 @@ def _limit_quotas(scene: Scene, load: Load, profiles: _Profiles, stuck: list[Sta
         inside = np.array(within)[rows[:, 2]]
         asked = _per_profile(rows[inside, 0], amounts[inside], profiles.count)
         nominal = [dict(pool.nominal) for pool in scene.queues[queue].pools if pool.name in names]
+        held = None if others.empty else others.within(queue, names)
         for row in np.flatnonzero(asked.any(axis=0)).tolist():
             resource = scene.resources[row]
             if not all(resource in listed for listed in nominal):
                 continue
             total = sum(listed[resource] for listed in nominal)
-            rate, ends = _less_stuck(total, _stuck_in(queue, names, resource, stuck))
+            rate, ends = _less_stuck(total, row, held)
             load.limits.append(Limit(resource, queue, 0, rate, ends))
             load.demand = _stacked(load.demand, asked[:, row])
 
@@ -427,37 +440,9 @@ def _owned(scene: Scene, area: Mask) -> Ints:
     return sums
 
 
-Stuck = list[tuple[int | None, int]]
-"""(end in ms since the epoch or None, amount) of work that cannot be suspended."""
-
-
-def _stuck_on(scene: Scene, area: Mask, resource: str, stuck: list[Standing]) -> Stuck:
-    found: Stuck = []
-    for here in stuck:
-        amount = 0
-        for part in here.job.assigned:
-            column = scene.nodes.index.get(part.node)
-            if column is not None and area[column]:
-                amount += _asked(here.job, part, resource)
-        found.append((None if here.finish is None else here.finish.mid, amount))
-    return found
-
-
-def _stuck_in(queue: str, pools: tuple[str, ...], resource: str, stuck: list[Standing]) -> Stuck:
-    found: Stuck = []
-    for here in stuck:
-        if here.job.queue == queue:
-            parts = [part for part in here.job.assigned if part.pool in pools]
-            amount = sum(_asked(here.job, part, resource) for part in parts)
-            found.append((None if here.finish is None else here.finish.mid, amount))
-    return found
-
-
-def _asked(job: model.Job, part: model.Assigned, resource: str) -> int:
-    requests = dict(job.groups[part.group].shape.requests)
-    return requests.get(resource, 0) * (part.bound + part.held)
-
-
-def _less_stuck(rate: int, stuck: Stuck) -> tuple[int, tuple[tuple[int, int], ...]]:
-    ends = tuple(sorted((end, amount) for end, amount in stuck if end is not None and amount))
-    return max(rate - sum(amount for end, amount in stuck if end is None), 0), ends
+def _less_stuck(rate: int, row: int, held: stuck.Held | None) -> tuple[int, stuck.Ends]:
+    """What of a rate is left for the counted jobs, one day, and what goes off it before that."""
+    if held is None:
+        return max(rate, 0), stuck.NOTHING
+    stays, ends = held[row]
+    return max(rate - stays, 0), ends

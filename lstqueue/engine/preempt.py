@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lstqueue.engine import gangs, kept, model, order, rights, room, stakes, victims
-from lstqueue.topology.table import Ints, Mask
+from lstqueue.engine import gangs, kept, model, order, rights, room, stakes, trials, victims
+from lstqueue.topology.table import Mask
 
 LACKING = frozenset((model.Code.NO_ROOM, model.Code.QUOTA_EXCEEDED))
 """Codes of those whom room or quota would help; the head of a strict fifo queue is among them."""
@@ -23,22 +23,18 @@ def step(known: kept.Kept) -> kept.Preempted:
     """Find claims for those at their last moment, charging them as it goes."""
     done = kept.Preempted()
     lacking = [turn for turn in known.line if known.codes.get(turn.standing.job.uid) in LACKING]
-    may: set[str] = set()
-    for turn in lacking:
-        here, queue = turn.standing, known.queues[turn.gang.queue]
-        denied = rights.denial(here, queue, known.config)
-        if denied is None:
-            may.add(here.job.uid)
-        elif denied is rights.Denial.EARLY and here.slack is not None:
-            done.wakes.append(known.now + here.slack - rights.trigger(here, known.config))
+    may = _entitled(known, lacking)
     left, search = len(may), _Search(known)
     leaving = _leaving(known) if may else []
     soon = _soon(known, leaving) if leaving else None
+    vain: set[int] = set()
     for turn in lacking:
         if not left:
             break
-        uid = turn.standing.job.uid
-        comes = None if soon is None else soon.place(turn.gang)
+        uid, gang = turn.standing.job.uid, turn.gang
+        comes = None if soon is None or id(gang) in vain else soon.place(gang)
+        if comes is None and len(gang.members) == 1:  # of one group: so it is until there is more room
+            vain.add(id(gang))
         if uid not in may:
             continue
         left -= 1
@@ -49,7 +45,26 @@ def step(known: kept.Kept) -> kept.Preempted:
             if soon is not None and comes is not None:
                 soon.undo(comes)
             soon = _after(known, soon, stake)
+            vain.clear()
     return done
+
+
+def _entitled(known: kept.Kept, lacking: list[order.Turn]) -> set[str]:
+    """Which of those that lack something (uids) may have others suspended now."""
+    config, queues = known.config, known.queues
+    may: set[str] = set()
+    first = known.wake
+    for turn in lacking:
+        here = turn.standing
+        if here.slack is None or rights.refusal(here, queues[turn.gang.queue], config) is not None:
+            continue
+        early = here.slack - rights.trigger(here, config)
+        if early <= 0:
+            may.add(here.job.uid)
+        elif known.now + early < first:
+            first = known.now + early
+    known.rouse(first)
+    return may
 
 
 def _patient(known: kept.Kept, turn: order.Turn, done: kept.Preempted) -> bool:
@@ -58,7 +73,7 @@ def _patient(known: kept.Kept, turn: order.Turn, done: kept.Preempted) -> bool:
     if here.slack is None or here.slack <= known.config.pressing:
         return False
     done.coming.add(here.job.uid)
-    done.wakes.append(known.now + here.slack - known.config.pressing)
+    known.rouse(known.now + here.slack - known.config.pressing)
     return True
 
 
@@ -72,8 +87,8 @@ def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preem
     found = search.run(who, turn.gang, herd, mask)
     if found is None:
         if who.slack > config.pressing:
-            done.wakes.append(known.now + who.slack - config.pressing)
-        done.wakes += herd.wakes(who, mask)
+            known.rouse(known.now + who.slack - config.pressing)
+        known.rouse(herd.wake(who, mask, known.wake))
         return None
     chosen, placement = found
     groups = room.by_group(placement, known.nodes)
@@ -86,7 +101,7 @@ def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preem
     )
     stake = known.world.new_stake(here, claim, jobs)
     known.free.charge(stake.charged)
-    herd.taken[chosen] = True
+    herd.take(chosen)
     done.claim[here.job.uid] = known.staked[here.job.uid] = stake
     known.codes[here.job.uid] = model.Code.CLAIMING
     return stake
@@ -141,7 +156,7 @@ class _Search:
         if not mask.any() or (failed is not None and not (mask & ~failed).any()):
             return None
         ranked = mask.nonzero()[0]
-        trial = _Trial(self._known, herd, gang)
+        trial = trials.Trial(self._known, herd, gang)
         if not trial.fits(ranked):
             self._failed[id(gang)] = mask
             return None
@@ -158,61 +173,3 @@ class _Search:
                 kept_ones = fewer
         kept_ones.sort()
         return kept_ones, trial.placement(np.array(kept_ones))
-
-
-class _Trial:
-    """What would fit if some of a herd had left."""
-
-    def __init__(self, known: kept.Kept, herd: victims.Herd, gang: gangs.Gang) -> None:
-        self._herd = herd
-        alone = known.world.alone(gang)
-        self._gang = alone.gang
-        self._free = room.Room(known.free.ledger.only(alone.rows, alone.wide), known.free.quota)
-
-    def fits(self, gone: Ints) -> bool:
-        """Whether the whole gang would."""
-        return self._without(gone).could_place(self._gang)
-
-    def placement(self, gone: Ints) -> room.Placement:
-        """Where it would go; ask `fits` first.
-
-        Raises:
-            ValueError: It does not fit.
-        """
-        taken = self._without(gone).place(self._gang)
-        if taken is None:
-            raise ValueError("gone: the gang does not fit without these; ask fits first")
-        return taken
-
-    def shortest(self, ranked: Ints) -> Ints:
-        """The shortest beginning of `ranked`, all of which fits, that fits as well."""
-        low, high = 1, len(ranked)
-        while low < high:
-            middle = (low + high) // 2
-            if self.fits(ranked[:middle]):
-                high = middle
-            else:
-                low = middle + 1
-        return ranked[:high]
-
-    def touched(self, gone: Ints) -> Mask:
-        """Which of `gone` hold something on the nodes where the gang would go."""
-        used = np.zeros(self._free.ledger.free.shape[1], dtype=np.bool_)
-        for part in self.placement(gone):
-            used[part.nodes] = True
-        herd = self._herd
-        on = np.zeros(len(herd.here), dtype=np.bool_)
-        on[herd.owner[used[herd.columns]]] = True
-        mask: Mask = on[gone]
-        return mask
-
-    def _without(self, gone: Ints) -> room.Room:
-        herd = self._herd
-        leaves = np.zeros(len(herd.here), dtype=np.bool_)
-        leaves[gone] = True
-        parts = leaves[herd.owner]
-        free = self._free.copy()
-        free.ledger.give_all(herd.columns[parts], herd.amounts[:, parts])
-        for index in gone.tolist():
-            free.quota.give(herd.releases[index].charges)
-        return free

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from lstqueue.engine import gangs, model, room, words
+from lstqueue.engine import gangs, model, obstacles, room, words
 from lstqueue.engine.kept import Kept
 from lstqueue.topology.table import natural
 
@@ -38,32 +36,6 @@ def matching(free: room.Room, member: gangs.Member) -> int:
     """How many nodes a group may use, readiness and cordons left aside."""
     rows = free.ledger.rows.rows
     return max((int(rows[option.row].lasting.sum()) for option in member.options), default=0)
-
-
-def closed_nodes(kept: Kept, member: gangs.Member, count: int) -> tuple[list[int], bool]:
-    """The cordoned or unready nodes with which `count` pods of a group would have room.
-
-    Returns:
-        (columns of the nodes, whether those that are open could not hold all pods even when empty); no nodes
-        when they would not help, neither now nor when others leave.
-    """
-    ledger, empty = kept.free.ledger, kept.possible.empty().ledger
-    needed: list[tuple[list[int], bool]] = []
-    for option in member.options:
-        row = ledger.rows.rows[option.row]
-        closed = row.lasting & kept.nodes.closed()
-        open_ = int(empty.counts[option.row][row.mask].sum())
-        needs = ledger.rows.amounts[:, option.row]
-        asked = needs > 0
-        fit = (np.maximum(ledger.free[asked][:, closed], 0) // needs[asked, None]).min(axis=0, initial=count)
-        whole = open_ + int(empty.counts[option.row][closed].sum())
-        lacking = open_ < count <= whole
-        if lacking or int(ledger.total[option.row]) + int(fit.sum()) >= count:
-            needed.append((closed.nonzero()[0].tolist(), lacking))
-        elif open_ >= count:
-            return [], False
-    # A pool whose open nodes would do makes waiting for them worth while.
-    return min(needed, key=lambda one: one[1], default=([], False))
 
 
 def largest_node(empty: room.Room, member: gangs.Member) -> tuple[str, str, int]:
@@ -116,16 +88,19 @@ def tightest_quota(free: room.Room, gang: gangs.Gang, *, unused: bool) -> tuple[
 
 
 def _held_back(kept: Kept, job: model.Job) -> str:
-    return job.held_back or "It is held back."
+    return words.sentence(job.held_back or "is held back")
 
 
 def _queue_not_found(kept: Kept, job: model.Job) -> str:
-    return f'There is no queue "{job.queue}"; create that GPUQueue or name one that exists in spec.queue.'
+    where = words.field("spec.queue", labelled=job.labelled)
+    return f'There is no queue "{job.queue}"; create that GPUQueue or name one that exists in {where}.'
 
 
 def _importance(kept: Kept, job: model.Job) -> str:
     most = kept.queues[job.queue].max_importance
-    return f'Importance {job.importance} is above the {most} that queue "{job.queue}" allows; lower it.'
+    # A labelled Job has none of its own to lower.
+    do = "use another queue" if job.labelled else "lower it"
+    return f'Importance {job.importance} is above the {most} that queue "{job.queue}" allows; {do}.'
 
 
 def _unlisted(kept: Kept, job: model.Job) -> str:
@@ -190,10 +165,18 @@ def _too_large(group: model.Group, kept: Kept, member: gangs.Member) -> str:
 
 def _quota_exceeded(kept: Kept, job: model.Job) -> str:
     pool, resource, needed, left, nominal = tightest_quota(kept.free, kept.gangs[job.uid], unused=False)
+    closed, starts = "", _STARTS
+    for member in kept.gangs[job.uid].members:
+        columns, lacking = obstacles.closed_nodes(kept, member, member.count)
+        if lacking:
+            # More quota alone would not help it.
+            why, opened = obstacles.closed_words(kept, columns)
+            closed, starts = f", and {why}", f"{_STARTS} and {opened}"
+            break
     return (
         f"It needs {words.amount(resource, needed)}, and {words.quantity(resource, left)} of the"
-        f' {words.quantity(resource, nominal)} of pool "{pool}" in queue "{job.queue}" are free;'
-        f" {_promise(kept, job)}."
+        f' {words.quantity(resource, nominal)} of pool "{pool}" in queue "{job.queue}" are free{closed};'
+        f" {_promise(kept, job, starts)}."
     )
 
 
@@ -204,13 +187,22 @@ def _no_room(kept: Kept, job: model.Job) -> str:
     avoided = f" (avoiding {words.count(len(job.avoid), 'node')} that failed it)" if job.avoid else ""
     if fits == group.count:
         return f"Its groups fit one by one but not together{avoided}; {_promise(kept, job)}."
-    closed, lacking = closed_nodes(kept, member, group.count)
+    closed, lacking = obstacles.closed_nodes(kept, member, group.count)
     of_these, starts = _closed(kept, closed, lacking=lacking) if closed else ("", _STARTS)
+    foreign = _foreign(kept, member)
     return (
         f'Group "{group.name}" is {words.pods(group)}, and {fits} of them fit now on'
-        f" {words.count(matching(kept.free, member), 'matching node')}{of_these}{avoided};"
+        f" {words.count(matching(kept.free, member), 'matching node')}{of_these}{avoided}{foreign};"
         f" {_promise(kept, job, starts)}."
     )
+
+
+def _foreign(kept: Kept, member: gangs.Member) -> str:
+    """Who is there of whom no queue knows."""
+    pods = obstacles.foreign_pods(kept, member)
+    if not pods:
+        return ""
+    return f", where {obstacles.foreign_words(pods)} {'take' if len(pods) > 1 else 'takes'} room"
 
 
 _STARTS = "it starts when others leave"
@@ -218,18 +210,9 @@ _STARTS = "it starts when others leave"
 
 def _closed(kept: Kept, columns: list[int], *, lacking: bool) -> tuple[str, str]:
     """Which of its nodes are closed, and what to do for it to start."""
-    nodes = [kept.nodes.nodes[column] for column in columns]
-    who = words.names(sorted((node.name for node in nodes), key=natural))
-    verb, they = ("is", "it") if len(nodes) == 1 else ("are", "they")
-    cordoned = all(node.unschedulable for node in nodes)
-    if cordoned:
-        what, undone = "cordoned", f"{they} {verb} uncordoned"
-    elif any(node.unschedulable for node in nodes):
-        what, undone = "cordoned or not ready", f"{they} {verb} uncordoned or ready again"
-    else:
-        what, undone = "not ready", f"{they} {verb} ready again"
-    starts = f"it starts when {undone}" if lacking else f"{_STARTS}, or {undone}"
-    return f", of which {who} {verb} {what}", starts
+    closed, opened = obstacles.closed_words(kept, columns)
+    starts = f"it starts when {opened}" if lacking else f"{_STARTS}, or {opened}"
+    return f", of which {closed}", starts
 
 
 def _promise(kept: Kept, job: model.Job, starts: str = _STARTS) -> str:
@@ -237,7 +220,8 @@ def _promise(kept: Kept, job: model.Job, starts: str = _STARTS) -> str:
 
 
 def _backing_off(kept: Kept, job: model.Job) -> str:
-    return f"It is tried again in {words.duration(job.not_before - kept.now)}, after a failed start."
+    after = "after a failed start" if job.failed_starts else "after it broke or could not be written"
+    return f"It is tried again in {words.duration(job.not_before - kept.now)}, {after}."
 
 
 def _head_of_line(kept: Kept, job: model.Job) -> str:
@@ -246,7 +230,8 @@ def _head_of_line(kept: Kept, job: model.Job) -> str:
 
 
 def _queue_held(kept: Kept, job: model.Job) -> str:
-    drained = " and is being emptied" if kept.queues[job.queue].drained else ""
+    queue = kept.queues[job.queue]
+    drained = " and is being emptied" if queue.drained and not queue.observed else ""
     return f'Queue "{job.queue}" admits nobody for now{drained}; set its stopPolicy to None to go on.'
 
 

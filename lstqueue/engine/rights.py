@@ -52,13 +52,21 @@ def trigger(here: Standing, config: model.Config) -> int:
 
 def denial(here: Standing, queue: model.Queue, config: model.Config) -> Denial | None:
     """Why nobody may be suspended for a job that waits; None when somebody may."""
+    denied = refusal(here, queue, config)
+    if denied is None and here.slack is not None and here.slack > trigger(here, config):
+        return Denial.EARLY
+    return denied
+
+
+def refusal(here: Standing, queue: model.Queue, config: model.Config) -> Denial | None:
+    """Why nobody may be suspended for a job however long it waits; None when somebody may some day."""
     if queue.preemption is model.Preemption.NEVER:
         return Denial.NEVER
-    if here.band is model.Band.REST or here.slack is None or here.left is None or here.hopeless:
+    if here.slack is None or here.left is None or here.hopeless:
         return Denial.NO_DEADLINE
     if here.job.failed_starts >= config.failed_starts_most:
         return Denial.FAILED_STARTS
-    return Denial.EARLY if here.slack > trigger(here, config) else None
+    return Denial.NO_DEADLINE if here.band is model.Band.REST else None
 
 
 def candidate(here: Standing, queue: model.Queue) -> Candidate:

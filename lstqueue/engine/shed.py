@@ -12,16 +12,14 @@ where room is left.
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from lstqueue.engine import estimate, fit, model, overload, words
 from lstqueue.engine.gangs import PPM
-from lstqueue.engine.overload import MARGIN, Entry, Floats, Limit, Load
+from lstqueue.engine.overload import MARGIN, Floats, Limit, Load
 from lstqueue.topology.table import Ints, Mask
 
 _FINE = PPM * PPM
@@ -72,7 +70,7 @@ def step(scene: overload.Scene) -> Shedding:
         return Shedding({}, tested.quiet_until(), load.merged)
     given = _Walk(load, tested.exceeded, scene.config).run()
     for uid in given:
-        scene.standings[uid] = dataclasses.replace(scene.standings[uid], band=model.Band.SHED)
+        scene.standings[uid] = scene.standings[uid].given_up()
     # Sums, shares and protected jobs all move with time while there is too much: look at every step.
     return Shedding(given, load.tick + scene.config.shed_step, load.merged)
 
@@ -85,12 +83,13 @@ def sentence(given: Given, job: model.Job, now: int) -> str:
     percent = 100 * given.allowed // given.offered if given.offered else 0
     counted = ", which counts double until it is back" if given.twice else ""
     until = words.duration(max(given.deadline - now, 0))
+    more = words.field("spec.value", labelled=job.labelled)
     return (
         f"It is given up for now: {words.count(given.jobs, 'job')} due within {until} ask for"
         f" {_hours(resource, given.asked)} hours, and {words.quantity(resource, given.allowed // model.HOUR)}"
         f" can be counted on ({percent} % of its {where}); per value it asks for most of them,"
         f" {_hours(resource, given.own)} hours at value {job.value}{counted}. It runs while room is left;"
-        " a higher spec.value, a smaller gang or a later deadline helps."
+        f" a higher {more}, a smaller gang or a later deadline helps."
     )
 
 
@@ -100,12 +99,17 @@ def _hours(resource: str, amount: int) -> str:
 
 def _never(scene: overload.Scene, load: Load) -> frozenset[str]:
     """Counted jobs that wait and could not fit even if nothing else ran: they take nothing from anybody."""
-    found: set[str] = set()
+    found: list[str] = []
+    known: dict[int, bool] = {}  # by gang: there are few
     for entry in load.entries:
-        job = entry.job
-        gang = scene.gangs.get(job.uid)
-        if gang is not None and scene.possible.code(gang) in fit.NEVER_FITS:
-            found.add(job.uid)
+        gang = scene.gangs.get(entry.job.uid)
+        if gang is None:
+            continue
+        never = known.get(id(gang))
+        if never is None:
+            never = known[id(gang)] = scene.possible.code(gang) in fit.NEVER_FITS
+        if never:
+            found.append(entry.job.uid)
     return frozenset(found)
 
 
@@ -138,7 +142,7 @@ class _Tested:
     def _exceeded_in(self, ms: int) -> bool:
         left = np.maximum(self.spans - ms, 0)
         # Work that cannot be suspended is taken to stay, so that offers only shrink.
-        rates = [max(limit.rate - sum(amount for _, amount in limit.ends), 0) for limit in self.load.limits]
+        rates = [max(limit.rate - limit.ends.total, 0) for limit in self.load.limits]
         offers = np.array(rates, dtype=np.float64)[:, None] * left
         allowed = offers * (overload.share_ppm(left, self.config) / PPM)
         return bool(((self.work > allowed) & self.counts).any())
@@ -159,8 +163,8 @@ def _test(load: Load, config: model.Config) -> _Tested | None:
     counts = (asks.cumsum(axis=1) >= 2) & (asks & could).cumsum(axis=1, dtype=np.int64).astype(np.bool_)
     offers = np.array([limit.rate for limit in load.limits], dtype=np.float64)[:, None] * spans
     for row, limit in enumerate(load.limits):
-        for end, amount in limit.ends:
-            offers[row] -= amount * np.clip(end - load.tick, 0, spans).astype(np.float64)
+        if limit.ends:
+            offers[row] -= limit.ends.held_for(load.tick, spans)
     allowed = np.maximum(offers, 0) * (overload.share_ppm(spans, config) / PPM)
     exceeded = ((work > allowed) & counts).any(axis=1)
     return _Tested(load, config, spans, work, counts, np.flatnonzero(exceeded).tolist())
@@ -168,85 +172,97 @@ def _test(load: Load, config: model.Config) -> _Tested | None:
 
 @dataclass(slots=True)
 class _Sum:
-    """What unshed jobs with deadlines up to the walk's ask of one limit, and the largest of them."""
+    """What unshed jobs with deadlines up to the walk's ask of one limit, and the largest of them.
+
+    `fresh` are (amount, index) of those who may be given up and are not in the heap yet: most limits never
+    need it.
+    """
 
     limit: Limit
-    demand: list[int]  # per profile
     asked: int = 0
     jobs: int = 0
-    heap: list[tuple[int, bool, int, int]] = field(default_factory=list)
+    fresh: list[tuple[int, int]] = field(default_factory=list)
+    heap: list[tuple[int, int]] = field(default_factory=list)  # (-what it asks per value, turn)
 
 
 class _Walk:
-    """The walk up the deadlines, in integers. Giving up only lowers sums, so no step back is needed."""
+    """The walk up the deadlines, in integers. Giving up only lowers sums, so no step back is needed.
+
+    Everybody is in as many sums as limits bound the gang, so what is done per sum is kept to an addition, a
+    comparison and an append.
+    """
 
     def __init__(self, load: Load, exceeded: list[int], config: model.Config) -> None:
-        self._tick, self._entries, self._profiles = load.tick, load.entries, load.profiles
-        self._sums = [_Sum(load.limits[row], load.demand[row].tolist()) for row in exceeded]
-        spans = np.array([entry.deadline - load.tick for entry in load.entries], dtype=np.int64)
+        self._tick, self._entries, entries = load.tick, load.entries, load.entries
+        self._sums = [_Sum(load.limits[row]) for row in exceeded]
+        spans = np.array([entry.deadline - load.tick for entry in entries], dtype=np.int64)
+        self._spans: list[int] = spans.tolist()
         self._shares: list[int] = overload.share_ppm(spans, config).tolist()
-        self._times = [min(entry.left, entry.deadline - load.tick) * entry.weight for entry in load.entries]
+        pairs = zip(entries, self._spans, strict=True)
+        self._times = [min(entry.left, span) * entry.weight for entry, span in pairs]
+        columns = load.demand[exceeded].T.tolist()
+        asks = [[(number, amount) for number, amount in enumerate(one) if amount] for one in columns]
+        self._asks = [asks[profile] for profile in load.profiles.tolist()]
         # Of equals those who wait go first, then the newest, then the last by uid.
-        ranked = sorted(range(len(load.entries)), key=lambda index: _age(load.entries[index]), reverse=True)
-        self._ranks = {index: rank for rank, index in enumerate(ranked)}
+        placed = np.array([estimate.is_placed(entry.job) for entry in entries], dtype=np.bool_)
+        submits = np.array([entry.job.submit for entry in entries], dtype=np.int64)
+        order = np.lexsort((-load.ages, -submits, placed))
+        self._in_turn: list[int] = order.tolist()
+        self._turns: list[int] = order.argsort().tolist()
         self._given: dict[int, Given] = {}
 
     def run(self) -> dict[str, Given]:
         """Walk to the last deadline; those given up by uid."""
-        for first, last in self._deadlines():
-            touched: set[int] = set()
-            for index in range(first, last):
-                self._add(index, touched)
-            for number in sorted(touched):  # with nothing added, a later deadline only allows more
-                self._settle(self._sums[number], last - 1)
+        spans, sums, first = self._spans, self._sums, 0
+        while first < len(spans):
+            span = spans[first]
+            last, touched = first, self._asks[first]
+            while last < len(spans) and spans[last] == span:
+                self._add(last)
+                last += 1
+            if last - first > 1:
+                touched = sorted({number: 0 for asks in self._asks[first:last] for number, _ in asks}.items())
+            share, until = self._shares[first], self._tick + span
+            for number, _ in touched:  # with nothing added, a later deadline only allows more
+                total = sums[number]
+                limit = total.limit
+                offered = limit.offers(self._tick, until) if limit.ends else limit.rate * span
+                if total.asked * PPM > share * offered:
+                    self._settle(total, until, share, offered)
+            first = last
         return {self._entries[index].job.uid: given for index, given in self._given.items()}
 
-    def _deadlines(self) -> Iterator[tuple[int, int]]:
-        """Ranges of entries with one deadline."""
-        entries, first = self._entries, 0
-        for index in range(1, len(entries) + 1):
-            if index == len(entries) or entries[index].deadline != entries[first].deadline:
-                yield first, index
-                first = index
-
-    def _add(self, index: int, touched: set[int]) -> None:
-        entry, time, rank = self._entries[index], self._times[index], self._ranks[index]
-        job, profile = entry.job, self._profiles[index]
-        work, value, placed = entry.left * entry.weight * _FINE, job.value, estimate.is_placed(job)
-        for number, total in enumerate(self._sums):
-            amount = total.demand[profile]
-            if not amount:
-                continue
-            touched.add(number)
+    def _add(self, index: int) -> None:
+        time, may, sums = self._times[index], self._entries[index].may, self._sums
+        for number, amount in self._asks[index]:
+            total = sums[number]
             total.asked += amount * time
             total.jobs += 1
-            if entry.may:
-                heapq.heappush(total.heap, (-(amount * work // value), placed, rank, index))
+            if may:
+                total.fresh.append((amount, index))
 
-    def _settle(self, total: _Sum, last: int) -> None:
+    def _rank(self, total: _Sum) -> None:
+        """Put those who came since into the heap."""
+        for amount, index in total.fresh:
+            if index not in self._given:
+                entry = self._entries[index]
+                per_value = amount * entry.left * entry.weight * _FINE // entry.job.value
+                heapq.heappush(total.heap, (-per_value, self._turns[index]))
+        total.fresh.clear()
+
+    def _settle(self, total: _Sum, deadline: int, share: int, offered: int) -> None:
         """Give up the largest until the sum fits, or is of one job alone, or of nobody to give up."""
-        deadline, share = self._entries[last].deadline, self._shares[last]
-        offered = total.limit.offers(self._tick, deadline)
+        allowed = share * offered // PPM
+        self._rank(total)
         while total.jobs > 1 and total.heap and total.asked * PPM > share * offered:
-            index = heapq.heappop(total.heap)[-1]
+            index = self._in_turn[heapq.heappop(total.heap)[1]]
             if index in self._given:
                 continue  # for another limit, and taken off this sum then
-            entry = self._entries[index]
-            own = total.demand[self._profiles[index]] * self._times[index]
-            allowed = share * offered // PPM
+            entry, time = self._entries[index], self._times[index]
+            own = next(amount for number, amount in self._asks[index] if self._sums[number] is total) * time
             self._given[index] = Given(
                 total.limit, deadline, total.jobs, total.asked, allowed, offered, own, entry.weight > 1
             )
-            self._drop(index)
-
-    def _drop(self, index: int) -> None:
-        profile, time = self._profiles[index], self._times[index]
-        for total in self._sums:
-            if amount := total.demand[profile]:
-                total.asked -= amount * time
-                total.jobs -= 1
-
-
-def _age(entry: Entry) -> tuple[int, str]:
-    job = entry.job
-    return job.submit, job.uid
+            for number, amount in self._asks[index]:
+                self._sums[number].asked -= amount * time
+                self._sums[number].jobs -= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from typing import NamedTuple
 
 from lstqueue.engine import model
@@ -29,21 +30,15 @@ BUCKETS: tuple[Bucket, ...] = (
 )
 
 
+_EDGES = [below for _, below in BUCKETS if below is not None]
+
+
 def bucket(slack: int | None) -> str:
     """Name of the bucket of a slack in ms; None (no deadline or no estimate) has the empty name."""
-    if slack is None:
-        return NO_DEADLINE
-    for name, below in BUCKETS:
-        if below is None or slack < below:
-            return name
-    raise AssertionError("the last bucket has no upper end")
+    return NO_DEADLINE if slack is None else BUCKETS[bisect.bisect_right(_EDGES, slack)].name
 
 
 def until_next(slack: int) -> int | None:
     """Time in ms until a slack that shrinks with time enters the next bucket. None: it is in the last one."""
-    lower: int | None = None
-    for _, below in BUCKETS:
-        if below is None or slack < below:
-            break
-        lower = below
-    return None if lower is None else slack - lower + 1
+    place = bisect.bisect_right(_EDGES, slack)
+    return slack - _EDGES[place - 1] + 1 if place else None

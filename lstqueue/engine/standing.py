@@ -2,7 +2,8 @@
 
 A job is *late* when even its optimistic run time does not fit before the deadline. Hopelessness is judged on
 lo, because judging it on the median gave up 3 to 12 of 100 deadlines under estimate errors; the price is a
-few jobs that keep their rank although they will miss.
+few jobs that keep their rank although they will miss. One that fails to start again and again ranks with the
+late, since each try keeps room from others.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from lstqueue.engine import estimate, model, slack
 
 NEVER = 1 << 62
-"""Later than any time."""
+"""Later than any time; stands for no deadline and for an unknown run time as well."""
 
 
 @dataclass(slots=True)
@@ -36,13 +37,18 @@ class Standing:
         """Even started now and at its fastest it would end after its deadline."""
         return self.slack_lo is not None and self.slack_lo < 0
 
+    def given_up(self) -> Standing:
+        """The same in band SHED."""
+        return Standing(self.job, self.left, self.finish, self.slack, self.slack_lo, model.Band.SHED)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Lasting:
     """A standing that time does not change between `at` and `until` (both in ms since the epoch).
 
     All that happens in between is that a job which waits finishes later and has less slack, by the time that
-    passes. `wake` is the first time at which that makes a difference; NEVER: it makes none.
+    passes. `wake` is the first time at which that makes a difference; NEVER: it makes none. Shared between
+    passes: never written to (not frozen, since that makes tens of thousands of them three times as dear).
     """
 
     here: Standing
@@ -71,8 +77,8 @@ class Lasting:
 def lasting(job: model.Job, now: int, config: model.Config) -> Lasting:
     """Refresh one job, and say for how long that stands."""
     here = refresh(job, now, config)
-    wake = min(wakes(here, now, config), default=NEVER)
-    placed, until = estimate.is_placed(job), wake
+    placed = estimate.is_placed(job)
+    until = wake = _outrun(job, now, config) if placed else _wake(here, now)
     if not placed and here.slack_lo is not None and here.band is model.Band.DEADLINE and not job.keeps_band:
         until = min(until, now + here.slack_lo - _needed(job, config) + 1)
     return Lasting(here, now, until, wake, placed)
@@ -83,13 +89,16 @@ def refresh(job: model.Job, now: int, config: model.Config) -> Standing:
 
     A late job comes back to the deadline band only with more than `late_hysteresis` of optimistic slack: that
     happens when its deadline or estimate is edited, never by time alone; a job that keeps its band was never
-    gone. Without a deadline, or without an estimate to set against it, a job is in band REST.
+    gone. Without a deadline, or without an estimate to set against it, a job is in band REST, and so is one,
+    whatever band it keeps, of which `failed_starts_most` starts have failed in a row.
     """
     finish, left = estimate.finish(job, now, config), estimate.remaining(job, config)
     if job.deadline is None or finish is None:
         return Standing(job, left, finish, None, None, model.Band.REST)
     slack_lo = job.deadline - finish.lo
     timely = job.keeps_band or slack_lo >= _needed(job, config)
+    # In no band does time alone change that: a start that succeeds does, or an edit.
+    timely = timely and job.failed_starts < config.failed_starts_most
     band = model.Band.DEADLINE if timely else model.Band.REST
     return Standing(job, left, finish, job.deadline - finish.mid, slack_lo, band)
 
@@ -99,17 +108,19 @@ def _needed(job: model.Job, config: model.Config) -> int:
     return config.late_hysteresis + 1 if job.published.band is model.Band.REST else 0
 
 
-def wakes(standing: Standing, now: int, config: model.Config) -> list[int]:
-    """Times after `now` at which time alone changes what refresh says of a job, or lets it be tried again."""
-    job = standing.job
-    times: list[int] = []
-    if estimate.is_placed(job):
-        outrun = estimate.next_outrun(job, now, config)
-        return times if outrun is None else [outrun]
+def _outrun(job: model.Job, now: int, config: model.Config) -> int:
+    """When time alone changes what refresh says of a job that owns its room."""
+    outrun = estimate.next_outrun(job, now, config)
+    return NEVER if outrun is None else outrun
+
+
+def _wake(here: Standing, now: int) -> int:
+    """When time alone changes what refresh says of a job that waits, or lets it be tried again."""
+    first, job = NEVER, here.job
     if job.not_before > now:
-        times.append(job.not_before)
-    if standing.slack is not None and (edge := slack.until_next(standing.slack)) is not None:
-        times.append(now + edge)
-    if standing.slack_lo is not None and standing.slack_lo >= 0:
-        times.append(now + standing.slack_lo + 1)
-    return times
+        first = job.not_before
+    if here.slack is not None and (edge := slack.until_next(here.slack)) is not None:
+        first = min(first, now + edge)
+    if here.slack_lo is not None and here.slack_lo >= 0:
+        first = min(first, now + here.slack_lo + 1)
+    return first

@@ -67,12 +67,43 @@ def pods(group: model.Group) -> str:
     return f"{number} of {size}" if size else f"{number} without requests, so that pod slots bind"
 
 
-def names(several: Sequence[str]) -> str:
-    """A list as people write it, five names of it at most: `n1, n2 and n3`, `a, b, c, d, e and 3 more`."""
-    shown = list(several[:MOST])
-    if len(several) > MOST:
-        shown.append(f"{len(several) - MOST} more")
+def names(several: Sequence[str], most: int = MOST) -> str:
+    """A list as people write it, so many names of it at most: `n1, n2 and n3`, `a, b, c, d, e and 3 more`."""
+    shown = list(several[:most])
+    if len(several) > most:
+        shown.append(f"{len(several) - most} more")
     return " and ".join((", ".join(shown[:-1]), shown[-1])) if len(shown) > 1 else "".join(shown)
+
+
+def sentence(text: str) -> str:
+    """What others say of a job as a sentence like ours: `It is paused.` where they say `is paused`.
+
+    A first word that is a name, or a field, stays as it is.
+    """
+    first, _, _ = text.partition(" ")
+    if first in _OF_IT:
+        text = f"It {text}"
+    elif first.isalpha() and first not in _NAMES:
+        text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+_OF_IT = ("is", "names", "runs", "waits")
+_NAMES = ("lstqueue",)
+
+
+def field(name: str, *, labelled: bool) -> str:
+    """A field of a spec by the name under which its user has it: of a labelled Job a label or annotation."""
+    return _OF_LABELLED.get(name, name) if labelled else name
+
+
+_OF_LABELLED = {
+    "spec.queue": "label lstqueue.dev/queue of the Job",
+    "spec.estimatedDuration": "annotation lstqueue.dev/estimated-duration of the Job",
+    "spec.value": "annotation lstqueue.dev/value of the Job",
+    "spec.onMissed": "annotation lstqueue.dev/on-missed of the Job",
+    "spec.maxRunTime": "annotation lstqueue.dev/max-run-time of the Job",
+}
 
 
 def job(one: model.Job) -> str:

@@ -18,6 +18,10 @@ from lstqueue.topology.table import Ints, Mask
 
 MANY = 1 << 20
 """More pods of one kind than any node takes; stands for "no limit"."""
+FEW = 2
+"""Nodes counted one by one: more are counted faster together."""
+KNOWN = 2048
+"""Different nodes whose counts are kept, at some hundred bytes each."""
 _MIB = 20
 
 
@@ -58,6 +62,8 @@ class Rows:
         self.bits = max(nodes, 1).bit_length()
         index: Ints = np.arange(nodes, dtype=np.int64)
         self.base = [index + (row.spare.astype(np.int64) << 61) for row in self.rows]
+        self.known: dict[tuple[bytes, object], Ints] = {}  # of `Ledger._recount_one`
+        self._alike: list[int] = []
 
     def only(self, wanted: Sequence[int]) -> Rows:
         """Some of these questions alone, in the order given."""
@@ -72,8 +78,17 @@ class Rows:
         )
         other.unasked = None if self.unasked is None else self.unasked[:, some]
         other.scarce, other.shift = [self.scarce[row] for row in some], [self.shift[row] for row in some]
-        other.base = [self.base[row] for row in some]
+        other.base, other.known = [self.base[row] for row in some], {}
+        other._alike = self.alike()  # who has the same limits in all rows has them in some
         return other
+
+    def alike(self) -> list[int]:
+        """By node, a number that it shares with nodes of the same limits only."""
+        if len(self._alike) < self.limit.shape[1]:
+            numbers: dict[bytes, int] = {}
+            columns = [column.tobytes() for column in np.ascontiguousarray(self.limit.T)]
+            self._alike = [numbers.setdefault(column, len(numbers)) for column in columns]
+        return self._alike
 
     def lasting_limit(self) -> npt.NDArray[np.int64]:
         """`limit` for nodes as they would be in better times."""
@@ -160,16 +175,24 @@ class Ledger:
 
     def take(self, row: int, nodes: Ints, pods: Ints) -> None:
         """Charge `pods[i]` pods of a row to `nodes[i]`; each node at most once."""
-        self.free[:, nodes] -= self.rows.amounts[:, row, None] * pods
-        self._recount(nodes)
+        if len(nodes) == 1:
+            node = int(nodes[0])
+            self.free[:, node] -= self.rows.amounts[:, row] * pods
+            self._recount_one(node)
+            return
+        self.give(nodes, -self.rows.amounts[:, row, None] * pods)
 
     def undo(self, row: int, nodes: Ints, pods: Ints) -> None:
         """Take back a `take` with the same arguments."""
-        self.free[:, nodes] += self.rows.amounts[:, row, None] * pods
-        self._recount(nodes)
+        self.give(nodes, self.rows.amounts[:, row, None] * pods)
 
     def give(self, nodes: Ints, amounts: Ints) -> None:
         """Free `amounts[resource, i]` on `nodes[i]`; each node at most once."""
+        if len(nodes) == 1:  # as four in five are; a slice makes no copies
+            node = int(nodes[0])
+            self.free[:, node] += amounts[:, 0]
+            self._recount_one(node)
+            return
         self.free[:, nodes] += amounts
         self._recount(nodes)
 
@@ -190,18 +213,42 @@ class Ledger:
         self.total[first:] = self.counts[first:].sum(axis=1)
 
     def _recount(self, nodes: Ints) -> None:
-        # Called thousands of times in a forecast, mostly for one node: a slice makes no copies.
+        if len(nodes) <= FEW:
+            for node in nodes.tolist():
+                self._recount_one(node)
+            return
+        new = self._counted(nodes)
+        self.total += np.add.reduce(new - self.counts[:, nodes], axis=1)
+        self.counts[:, nodes] = new
+
+    def _recount_one(self, node: int) -> None:
+        """Count a node anew, unless an equal one was counted before.
+
+        A forecast does so a thousand times a round, and three times out of four the node is empty, or full
+        of the same pods, or as it was in the round before: 4 µs instead of 12.
+        """
+        rows, known = self.rows, self.rows.known
+        limit = rows.alike()[node] if self.limit is rows.limit else self.limit[:, node].tobytes()
+        key = self.free[:, node].tobytes(), limit
+        new = known.get(key)
+        if new is None:
+            if len(known) >= KNOWN:
+                known.clear()
+            new = known[key] = self._counted(slice(node, node + 1))[:, 0]
+        self.total += new - self.counts[:, node]
+        self.counts[:, node] = new
+
+    def _counted(self, at: Ints | slice) -> Ints:
+        """How many pods of each row fit on some nodes."""
         rows = self.rows
-        at = slice(nodes[0], nodes[0] + 1) if len(nodes) == 1 else nodes
         fits = self.free[:, None, at] / rows.divisor
         if rows.unasked is not None:
             fits += rows.unasked
         least = np.minimum.reduce(fits, axis=0)
         np.minimum(least, self.limit[:, at], out=least)
         np.maximum(least, 0, out=least)
-        new = least.astype(np.int64)  # truncation is the floor of what is not negative
-        self.total += np.add.reduce(new - self.counts[:, at], axis=1)
-        self.counts[:, at] = new
+        counts: Ints = least.astype(np.int64)  # truncation is the floor of what is not negative
+        return counts
 
 
 def _in_bytes(resource: str) -> bool:

@@ -1,7 +1,8 @@
 """A cluster in which jobs suspend each other, as operator, kubelets, users and administrators make it.
 
 Writes land later or not at all, pods of those that are suspended leave one by one, checkpoints are kept,
-gangs end, nodes break. It has no idea of how a pass chooses, and checks the invariants of each.
+gangs end, nodes break. What is on record of a job is what the operator would have there; what has happened to
+it is remembered apart from that. It has no idea of how a pass chooses, and checks the invariants of each.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import random
 from hypothesis import stateful
 from hypothesis import strategies as st
 
+from cases.fray_units import Part, Unit
 from lstqueue.engine import decide, fit, invariants, justice, memory, model
+from lstqueue.operator import ledger, steps
 from lstqueue.topology.model import Node, PodShape, resources
 
 GPU = "nvidia.com/gpu"
@@ -26,23 +29,6 @@ QUEUES = {
         "t", pools=(model.Pool("p", nominal=((GPU, 12),)),), preemption=model.Preemption.TIER, min_run=MINUTE
     ),
 }
-
-
-@dataclasses.dataclass
-class Unit:
-    """One job with what really happens to it: parts are [node, bound, held]."""
-
-    job: model.Job
-    parts: list[list[object]] = dataclasses.field(default_factory=list)
-    returns: bool = True
-    suspended_for: str = ""
-
-    def set(self, **fields: object) -> None:
-        self.job = dataclasses.replace(self.job, **fields)
-
-    def seen(self) -> model.Job:
-        parts = tuple(model.Assigned(0, "p", *part) for part in self.parts if part[1] or part[2])
-        return dataclasses.replace(self.job, assigned=parts)
 
 
 class Preemptions(stateful.RuleBasedStateMachine):
@@ -60,12 +46,13 @@ class Preemptions(stateful.RuleBasedStateMachine):
     def snapshot(self) -> model.Snapshot:
         used = {name: {GPU: self.foreign[name], "pods": self.foreign[name]} for name in NODES}
         for unit in self.units.values():
-            for name, bound, _ in unit.parts:
+            for part in unit.parts:
+                there = used[part.node]
                 for resource, amount in unit.job.groups[0].shape.requests:
-                    used[str(name)][resource] = used[str(name)].get(resource, 0) + amount * bound
+                    there[resource] = there.get(resource, 0) + amount * part.bound
         has = resources({GPU: 8, "pods": 20})
         nodes = tuple(Node(name, has, resources(used[name]), ready=name not in self.down) for name in NODES)
-        jobs = tuple(unit.seen() for unit in self.units.values())
+        jobs = tuple(unit.seen(self.now) for unit in self.units.values())
         return model.Snapshot(nodes, tuple(self.queues.values()), jobs, self.forecast_at, self.changed)
 
     def of(self, *states: model.State) -> list[Unit]:
@@ -123,10 +110,6 @@ class Preemptions(stateful.RuleBasedStateMachine):
     @stateful.rule(minutes=st.sampled_from([1, 2, 5, 10, 20, 60, 200]))
     def time_passes(self, minutes: int) -> None:
         self.now += minutes * MINUTE
-        for unit in self.of(model.State.RUNNING):
-            if self.now - unit.job.since >= self.queues[unit.job.queue].min_run:
-                unit.set(displaced_by=())
-                self.owed = {pair for pair in self.owed if pair[0] != unit.job.uid}
         self.a_pass(random.Random(minutes))
         if minutes < 10:
             self.a_claim_is_written_or_lost(random.Random(self.now))
@@ -135,34 +118,36 @@ class Preemptions(stateful.RuleBasedStateMachine):
     def pods_bind(self, pick: random.Random) -> None:
         for unit in self.of(model.State.ADMITTED):
             for part in unit.parts:
-                node = next(node for node in self.snapshot().nodes if node.name == part[0])
+                node = next(node for node in self.snapshot().nodes if node.name == part.node)
                 free = 8 - dict(node.used).get(GPU, 0)
-                needs = dict(unit.job.groups[0].shape.requests)[GPU] * part[2]
+                needs = dict(unit.job.groups[0].shape.requests)[GPU] * part.held
                 if node.ready and needs <= free and pick.random() < 0.8:
-                    part[1], part[2] = part[1] + part[2], 0
-            if not any(part[2] for part in unit.parts):
-                unit.set(state=model.State.RUNNING, since=self.now, failed_starts=0)
+                    part.bound, part.held = part.bound + part.held, 0
+            if not any(part.held for part in unit.parts):
+                unit.set(state=model.State.RUNNING, since=self.now)
+                unit.started()
 
     @stateful.rule(pick=st.randoms(use_true_random=False), fails=st.booleans())
     def a_gang_ends(self, pick: random.Random, fails: bool) -> None:
         if units := self.of(model.State.RUNNING, model.State.ADMITTED):
             unit = pick.choice(units)
             started = unit.job.state is model.State.RUNNING
-            unit.set(failed_starts=0 if started else unit.job.failed_starts + 1)
-            self.leave(unit, returns=fails or not started, owner="")
+            if not started:
+                unit.failed_to_start(self.now)
+            why = ledger.GANG_FAILED if started else ledger.FAILED_START
+            self.leave(unit, returns=fails or not started, why=why)
 
-    def leave(self, unit: Unit, *, returns: bool, owner: str) -> None:
-        """Keep what a checkpoint keeps, let go what is not bound, and let the pods end."""
-        job = unit.job
-        run = self.now - job.since if job.state is model.State.RUNNING else 0
-        kept = (
-            run if job.saves_on_suspend else (run // job.checkpoint * job.checkpoint if job.checkpoint else 0)
-        )
-        wasted = job.wasted + 1 if owner and not kept else (0 if kept else job.wasted)
-        unit.set(state=model.State.ENDING, since=0, saved=job.saved + kept, wasted=wasted)
-        unit.returns, unit.suspended_for = returns, owner
+    def leave(self, unit: Unit, *, returns: bool, why: str, owner: str = "") -> None:
+        """Put on record what the operator does, let go what is not bound, and let the pods end."""
+        job, running = unit.job, unit.job.state is model.State.RUNNING
+        min_run = self.queues[job.queue].min_run
+        if running and self.now - job.since >= min_run:
+            self.owed = {pair for pair in self.owed if pair[0] != job.uid}
+        unit.stop(why, self.now, min_run=min_run, owner=owner)
+        unit.set(state=model.State.ENDING, since=0)
+        unit.returns = returns
         for part in unit.parts:
-            part[2] = 0
+            part.held = 0
         self.changed = True
 
     @stateful.rule(pick=st.randoms(use_true_random=False))
@@ -170,16 +155,15 @@ class Preemptions(stateful.RuleBasedStateMachine):
         for unit in self.of(model.State.ENDING):
             for part in unit.parts:
                 if pick.random() < 0.7:
-                    part[1] = 0
-            if any(part[1] for part in unit.parts):
+                    part.bound = 0
+            if any(part.bound for part in unit.parts):
                 continue
             unit.parts = []
             if not unit.returns:
                 del self.units[unit.job.uid]
                 continue
             unit.set(state=model.State.WAITING, overhead=unit.job.restore)
-            if unit.suspended_for:
-                unit.set(displaced_by=(*unit.job.displaced_by, unit.suspended_for))
+            unit.note(steps.given_back(unit.status))
         self.changed = True
         self.a_pass(pick)
 
@@ -190,8 +174,8 @@ class Preemptions(stateful.RuleBasedStateMachine):
             return
         self.down.add(name)
         for unit in self.of(model.State.RUNNING, model.State.ADMITTED):
-            if any(part[0] == name for part in unit.parts):
-                self.leave(unit, returns=True, owner="")
+            if any(part.node == name for part in unit.parts):
+                self.leave(unit, returns=True, why=ledger.NODE_LOST)
 
     @stateful.rule(name=st.sampled_from(NODES), pods=st.integers(-3, 1))
     def foreign_pods(self, name: str, pods: int) -> None:
@@ -201,11 +185,12 @@ class Preemptions(stateful.RuleBasedStateMachine):
         self.changed = True
 
     @stateful.rule(
-        name=st.sampled_from(["q", "t"]), stop=st.sampled_from(["", "", "", "held", "drained", "observed"])
+        name=st.sampled_from(["q", "t"]),
+        stop=st.sampled_from(["", "", "", "held", "drained", "observed", "observed drained"]),
     )
     def an_administrator_acts(self, name: str, stop: str) -> None:
         self.queues[name] = dataclasses.replace(
-            QUEUES[name], held=stop == "held", drained=stop == "drained", observed=stop == "observed"
+            QUEUES[name], held=stop == "held", drained="drained" in stop, observed="observed" in stop
         )
         self.changed = True
 
@@ -236,18 +221,29 @@ class Preemptions(stateful.RuleBasedStateMachine):
             self.units[update.uid].set(published=told)
         for suspend in plan.suspend:
             victim = self.units[suspend.uid]
+            queue = self.queues[victim.job.queue]
+            assert not queue.observed, "suspended where nobody is to be touched"
+            self.leave(victim, returns=True, why=suspend.why.value, owner=suspend.for_uid)
             if suspend.for_uid:
+                assert not queue.held, "suspended for others where what runs is to go on"
                 assert (suspend.for_uid, suspend.uid) not in self.owed, "paid back without a full run between"
                 self.owed.add((suspend.uid, suspend.for_uid))
-                victim.set(suspensions=(*victim.job.suspensions, self.now))
-            self.leave(victim, returns=True, owner=suspend.for_uid)
+                victim.suspended.append(self.now)
         for drop in plan.drop:
-            self.units[drop.uid].set(state=model.State.WAITING, claim=None)
+            unit = self.units[drop.uid]
+            unit.set(state=model.State.WAITING, claim=None)
+            unit.avoids(drop, self.now)
+        for chosen in (*plan.claim, *plan.admit):
+            unit, claimed = self.units[chosen.uid], isinstance(chosen, model.Claiming)
+            groups = chosen.claim.groups if claimed else chosen.groups
+            used = {node for group in groups for node, _ in group.nodes}
+            if claimed or unit.job.claim is None:
+                assert not [node for node in used if unit.shuns.get(node, 0) > self.now], "to be avoided"
         for claiming in plan.claim:
             self.units[claiming.uid].set(state=model.State.CLAIMING, claim=claiming.claim)
         for admission in plan.admit:
             unit = self.units[admission.uid]
-            unit.parts = [[name, 0, count] for name, count in admission.groups[0].nodes]
+            unit.parts = [Part(name, 0, count) for name, count in admission.groups[0].nodes]
             unit.set(state=model.State.ADMITTED, since=self.now, claim=None, attempt=unit.job.attempt + 1)
         if plan.forecast:
             self.forecast_at, self.changed = self.now, False
@@ -263,7 +259,7 @@ class Preemptions(stateful.RuleBasedStateMachine):
     @stateful.invariant()
     def nobody_is_suspended_too_often(self) -> None:
         for unit in self.units.values():
-            today = [time for time in unit.job.suspensions if self.now - time < CONFIG.cap_window]
+            today = [time for time in unit.suspended if self.now - time < CONFIG.cap_window]
             assert len(today) <= self.queues[unit.job.queue].cap
 
     def teardown(self) -> None:
@@ -280,7 +276,7 @@ class Preemptions(stateful.RuleBasedStateMachine):
             for unit in self.of(model.State.RUNNING):
                 assert unit.job.estimate is not None
                 if unit.job.saved + self.now - unit.job.since >= unit.job.estimate.mid:
-                    self.leave(unit, returns=False, owner="")
+                    self.leave(unit, returns=False, why="Succeeded")
             claiming = {unit.job.uid for unit in self.of(model.State.CLAIMING)}
             waited = {uid: waited.get(uid, 0) + 1 for uid in claiming}
             assert max(waited.values(), default=0) <= 6

@@ -29,7 +29,7 @@ def test_long_histories(seed: int) -> None:
         elif event < 10 and rng.random() < 0.3:
             world.a_node_breaks_or_returns(rng.choice(NODES))
             world.an_administrator_acts(
-                rng.choice("qt"), rng.choice(["", "", "", "held", "drained", "observed"])
+                rng.choice("qt"), rng.choice(["", "", "", "held", "drained", "observed", "observed drained"])
             )
         world.time_passes(rng.choice([1, 1, 2, 5, 20]))
         world.state_is_sound()

@@ -159,7 +159,8 @@ def test_an_owner_that_lost_the_right_gives_up() -> None:
         ({"max_importance": -1}, 'Its importance is above the -1 that queue "q" allows.'),
         ({"pools": ()}, 'Pool "p" may not be used any more.'),
         ({"held": True}, 'Queue "q" admits nobody for now.'),
-        ({"observed": True}, 'Queue "q" admits nobody for now.'),
+        ({"observed": True}, 'Queue "q" only observes.'),
+        ({"observed": True, "drained": True}, 'Queue "q" only observes.'),
     ],
 )
 def test_a_claim_in_a_queue_that_changed_is_given_up(queue: dict[str, Any], why: str) -> None:

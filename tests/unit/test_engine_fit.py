@@ -160,7 +160,7 @@ def test_missing_queue_and_too_much_importance_wait_with_their_code() -> None:
 
 
 def test_a_job_that_backs_off_or_is_held_back_is_not_admitted() -> None:
-    backing = job("a", not_before=NOW + 90_000)
+    backing = job("a", not_before=NOW + 90_000, failed_starts=1)
     held = job("b", state=model.State.HELD_BACK, held_back="The server refused its template.")
     plan = decide.decide(world(backing, held), NOW)
     assert plan.admit == ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from lstqueue.engine import decide, estimate, model, slack, standing, words
@@ -69,6 +71,29 @@ def test_lateness_is_judged_on_the_optimistic_run_time() -> None:
     assert refresh(tight).slack == -3 * HOUR
     assert refresh(tight).band is model.Band.DEADLINE
     assert refresh(tight, NOW + 1).band is model.Band.REST
+
+
+@pytest.mark.parametrize("keeps_band", [False, True])
+def test_after_three_failed_starts_in_a_row_a_job_ranks_with_the_rest(keeps_band: bool) -> None:
+    made = job(deadline=NOW + 9 * HOUR, keeps_band=keeps_band)
+    for count, band in ((2, model.Band.DEADLINE), (3, model.Band.REST), (7, model.Band.REST)):
+        here = refresh(dataclasses.replace(made, failed_starts=count))
+        assert here.band is band
+        assert here.slack == 5 * HOUR
+    back = dataclasses.replace(made, published=model.Published(band=model.Band.REST))
+    assert refresh(back).band is model.Band.DEADLINE
+
+
+@pytest.mark.parametrize("keeps_band", [False, True])
+def test_what_is_kept_of_a_job_whose_starts_fail_is_what_a_look_at_it_finds(keeps_band: bool) -> None:
+    made = job(deadline=NOW + 3 * HOUR, failed_starts=3, keeps_band=keeps_band)
+    kept, now = standing.lasting(made, NOW, CONFIG), NOW
+    while kept.wake < standing.NEVER and now < NOW + 5 * HOUR:
+        for at in (now, (now + kept.until) // 2, kept.until - 1):
+            assert kept.seen(at) == refresh(made, at)
+        now = kept.until
+        kept = standing.lasting(made, now, CONFIG)
+    assert now > NOW + HOUR
 
 
 def test_a_late_job_comes_back_only_with_more_than_the_hysteresis() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
+
+import pytest
 
 from cases import rivals
 from cases.rivals import HOUR, MINUTE, NOW, QUEUE, runs, waits
@@ -42,6 +45,45 @@ def test_an_observed_queue_forecasts_as_if_it_admitted() -> None:
     assert second.verdict.start == (NOW + 2 * HOUR, NOW + 2 * HOUR)
     assert plan.forecast
     assert explain.explain(snapshot, plan, "a").change.startswith("Set the queue's mode to Enforce")
+
+
+def test_an_observed_queue_drains_nobody() -> None:
+    both = dataclasses.replace(OBSERVED, drained=True, held=True)
+    snapshot = rivals.world(runs(), runs("w", "n1"), waits("a"), nodes=2, queue=both)
+    plan = rivals.judged(snapshot)
+    assert (plan.suspend, plan.admit, plan.claim) == ((), (), ())
+    assert "being emptied" not in said(plan, "a").message
+
+
+STOPS = [{"observed": True}, {"held": True}, {"observed": True, "drained": True, "held": True}]
+LEAVING: dict[str, Any] = {"state": model.State.ENDING, "since": 0}
+GONE: dict[str, Any] = {"state": model.State.WAITING, "assigned": (), "since": 0}
+
+
+@pytest.mark.parametrize("stop", STOPS, ids=str)
+@pytest.mark.parametrize("first", [{}, LEAVING, GONE], ids=["runs", "leaving", "gone"])
+def test_where_nobody_is_admitted_those_who_still_run_are_spared_whoever_has_left(
+    stop: dict[str, Any], first: dict[str, Any]
+) -> None:
+    two = (runs("v", gpus=4), runs("w", gpus=4))
+    owner = rivals.claiming(waits(), *two)
+    there = (dataclasses.replace(two[0], **first), two[1])
+    plan = rivals.judged(rivals.world(*there, owner, queue=dataclasses.replace(QUEUE, **stop)))
+    assert (plan.suspend, plan.admit) == ((), ())
+    assert [one.uid for one in plan.drop] == ["j"]
+
+
+@pytest.mark.parametrize(
+    ("stop", "admitted"), [(STOPS[0], []), (STOPS[1], ["j"]), (STOPS[2], [])], ids=["observed", "held", "all"]
+)
+def test_a_place_that_all_have_left_is_taken_in_a_held_queue_and_given_up_in_an_observed_one(
+    stop: dict[str, Any], admitted: list[str]
+) -> None:
+    owner = rivals.claiming(waits(), runs())
+    snapshot = rivals.world(runs(**GONE), owner, queue=dataclasses.replace(QUEUE, **stop))
+    plan = rivals.judged(snapshot)
+    assert [one.uid for one in plan.admit] == admitted
+    assert [one.uid for one in plan.drop] == ([] if admitted else ["j"])
 
 
 def test_jobs_that_are_only_observed_stand_in_nobodys_way() -> None:

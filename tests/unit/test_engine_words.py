@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from lstqueue.engine import decide, model
+from lstqueue.engine import decide, model, words
 from lstqueue.topology.model import Node, PodShape, resources
 
 GPU = "nvidia.com/gpu"
@@ -193,3 +193,16 @@ def test_closed_nodes_that_would_not_help_are_not_spoken_of() -> None:
     gang = job("a", group(2, **{GPU: 8}))
     others = [running(f"r{i}", assigned=(model.Assigned(0, "p", f"n{i}", 0, 1),)) for i in range(4)]
     assert "it starts when others leave." in closing(gang, *others, n1={"unschedulable": True})
+
+
+def test_what_others_say_of_a_job_becomes_a_sentence_like_the_others() -> None:
+    for text, sentence in (
+        ("is paused; set it going", "It is paused; set it going."),
+        ("its pods need more", "Its pods need more."),
+        ("Job ns/a is gone", "Job ns/a is gone."),
+        ("spec.parallelism of Job ns/a is 0", "spec.parallelism of Job ns/a is 0."),
+        ("lstqueue cannot read it", "lstqueue cannot read it."),
+    ):
+        assert words.sentence(text) == sentence
+    plan = decide.decide(world(job("a", state=model.State.HELD_BACK, held_back="is paused")), NOW)
+    assert said(plan, "a").message == "It is paused."
