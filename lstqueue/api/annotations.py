@@ -104,8 +104,8 @@ def _queue(text: str) -> Mapping[str, Any]:
 
 def _deadline(text: str) -> Mapping[str, Any]:
     if not 0 < times.parse(text) < deadlinejob_rules.END_OF_TIME:
-        problem = f"{errors.show(text)} is not a time between the years 1970 and 9999"
-        raise errors.BadValueError(problem, times.REMEDY)
+        problem = f"{errors.show(text)} {deadlinejob_rules.OUT_OF_TIME}"
+        raise errors.BadValueError(problem, deadlinejob_rules.OUT_OF_TIME_REMEDY)
     return {"deadline": text.replace(",", ".")}
 
 
@@ -179,7 +179,7 @@ _FIELDS: Mapping[str, _Convert] = MappingProxyType(
 )
 """What each annotation says."""
 
-_READ = (*_FIELDS, ADOPT)
+_READ = (*_FIELDS, ADOPT, names.ANNOTATION_ENDED)
 
 
 def _unread(given: Mapping[str, str]) -> tuple[errors.Problem, ...]:

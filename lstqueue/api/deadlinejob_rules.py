@@ -15,6 +15,9 @@ NAME_AND_GROUP = 50
 host name, which appends its index, must stay a DNS label."""
 
 END_OF_TIME = times.parse("9999-01-01T00:00:00Z")
+"""Deadlines are before it, so that what is reckoned from them is a time that can be written."""
+OUT_OF_TIME = "is not after 1970-01-01T00:00:00Z and before 9999-01-01T00:00:00Z"
+OUT_OF_TIME_REMEDY = f"{times.REMEDY}; leave it out for no deadline"
 
 RULES = cel.RuleSet()
 
@@ -108,8 +111,8 @@ def _reference_is_to_a_job(new: Any, _old: Any) -> bool:
 @RULES.rule(
     "spec.deadline",
     cel=f"self > timestamp('{times.format(0)}') && self < timestamp('{times.format(END_OF_TIME)}')",
-    problem="this is not a time between the years 1970 and 9999",
-    remedy=times.REMEDY,
+    problem=f"the deadline {OUT_OF_TIME}",
+    remedy=OUT_OF_TIME_REMEDY,
 )
 def _deadline_is_a_time(new: Any, _old: Any) -> bool:
     # The format alone lets through offsets that no clock knows, and even a list.

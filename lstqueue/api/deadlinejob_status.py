@@ -20,8 +20,10 @@ NODES = 4096
 """How many nodes a list in a status may name."""
 VICTIMS = 4096
 """How many victims a claim may have."""
-DISPLACED_BY = 16
-"""How many jobs a status remembers that this one was suspended for."""
+SUSPENSIONS = 50
+"""How many suspensions for others a status remembers: the most that a queue may allow a job in 24 hours."""
+DISPLACED_BY = SUSPENSIONS
+"""How many jobs a status remembers that this one was suspended for; with so many it is suspended no more."""
 
 
 class Phase(enum.StrEnum):
@@ -133,14 +135,16 @@ class Suspension(base.Model):
 
 
 class Backoff(base.Model):
-    """What a failed start costs."""
+    """What a failed start costs, or breaking soon and not for the first time."""
 
     until: base.StatusTime
     """Not admitted again before this."""
     count: base.Count
-    """Starts that failed in a row."""
+    """Starts that failed in a row; 0 for a gang that started, and broke."""
     avoid: Annotated[tuple[base.Text, ...], pydantic.Field(max_length=NODES)] = ()
     """Nodes that failed it."""
+    avoid_until: base.StatusTime | None = None
+    """When those nodes may be tried again."""
 
 
 class Window(base.Model):
@@ -198,6 +202,8 @@ class Run(base.Model):
     """When it ended."""
     reason: base.Text = ""
     """Why it ended."""
+    message: base.Text = ""
+    """The same in one sentence, where there is more to say."""
     nodes: base.Count = 0
     """On how many nodes it ran."""
     lost: base.StatusDuration | None = None
@@ -206,6 +212,10 @@ class Run(base.Model):
 
 def _newest(jobs: Any) -> Any:
     return jobs[-DISPLACED_BY:] if isinstance(jobs, list | tuple) else jobs
+
+
+def _latest(suspensions: Any) -> Any:
+    return suspensions[-SUSPENSIONS:] if isinstance(suspensions, list | tuple) else suspensions
 
 
 def _last(runs: Any) -> Any:
@@ -223,6 +233,8 @@ class Status(base.Model):
     """The same for tools that wait."""
     deadline: base.StatusTime | None = None
     """The deadline as a point in time."""
+    queue: base.Text = ""
+    """The queue it is in: the one it names, or else its namespace's."""
     gang: base.Text = ""
     """The size of the gang in short."""
     job_uid: base.Text = ""
@@ -243,14 +255,21 @@ class Status(base.Model):
         tuple[base.Text, ...], pydantic.Field(max_length=DISPLACED_BY), pydantic.BeforeValidator(_newest)
     ] = ()
     """UIDs of the DeadlineJobs it was suspended for since its last run of some length, the oldest first."""
+    preempted_at: Annotated[
+        tuple[base.StatusTime, ...],
+        pydantic.Field(max_length=SUSPENSIONS),
+        pydantic.BeforeValidator(_latest),
+    ] = ()
+    """When it was suspended for others in the 24 hours before the last time, the oldest first."""
     saved: base.StatusDuration | None = None
     """How much run time its suspensions left it."""
     wasted: base.Count | None = None
     """How many suspensions in a row saved nothing."""
     backoff: Backoff | None = None
-    """Why it is not admitted yet after a failed start."""
+    """Why it is not admitted yet after a failed start, or before a restart."""
     late: bool | None = None
-    """Whether it ranks behind because its deadline cannot hold any more; absent without a deadline."""
+    """Whether it ranks behind, since its deadline cannot hold any more, or three starts in a row have failed;
+    absent without a deadline."""
     shed: bool | None = None
     """Whether it ranks behind for now because not all deadlines can be met; absent when it does not."""
     best_effort: bool | None = None

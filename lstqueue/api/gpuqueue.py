@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import pydantic
 
-from lstqueue.api import base, deadlinejob, gpuqueue_rules, quantities, reading
+from lstqueue.api import base, deadlinejob, deadlinejob_status, gpuqueue_rules, quantities, reading
 from lstqueue.api.conditions import Conditions
 
 _RESOURCE_NAME = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
@@ -168,7 +168,9 @@ class Preemption(base.Model):
     importance."""
     min_run_time: base.DurationOrZero = pydantic.Field(default="15m", validate_default=True)
     """How long a job runs at least before it may be suspended for another, unless it says otherwise."""
-    max_per_job_per_day: Annotated[pydantic.StrictInt, pydantic.Field(ge=0, le=1000)] = 4
+    max_per_job_per_day: Annotated[
+        pydantic.StrictInt, pydantic.Field(ge=0, le=deadlinejob_status.SUSPENSIONS)
+    ] = 4
     """How many times in 24 hours a job may be suspended for others."""
 
 
@@ -209,9 +211,10 @@ class Spec(base.Model):
     overload: Overload = pydantic.Field(default={}, validate_default=True)
     """What to do when not all deadlines can be met."""
     stop_policy: StopPolicy = StopPolicy.NONE
-    """Hold: nobody is admitted, what runs goes on. HoldAndDrain: moreover, what runs is suspended."""
+    """Hold: nobody is admitted, what runs goes on. HoldAndDrain: moreover, what runs is suspended, unless
+    mode is Observe."""
     mode: Mode = Mode.ENFORCE
-    """Observe: only forecasts are made; nobody is admitted or suspended."""
+    """Observe: only forecasts are made; nobody is admitted or suspended, whatever stopPolicy says."""
     max_importance: Annotated[pydantic.StrictInt, pydantic.Field(ge=-10, le=10)] | None = None
     """Jobs of a higher importance are not admitted."""
     bind_timeout: base.Duration = pydantic.Field(default="2m", validate_default=True)
@@ -261,14 +264,3 @@ def parse(obj: object) -> Spec:
         InvalidSpecError: with every problem by field.
     """
     return reading.read(Spec, obj, part="spec", rules=gpuqueue_rules.RULES)
-
-
-def parse_status(obj: object) -> Status:
-    """Read the status of a raw GPUQueue; an object without one has an empty status.
-
-    Raises:
-        InvalidSpecError: somebody else wrote something that makes no sense.
-    """
-    if isinstance(obj, dict) and obj.get("status") is None:
-        return Status()
-    return reading.read(Status, obj, part="status")

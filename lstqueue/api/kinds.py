@@ -51,7 +51,7 @@ _ROWS = (
         status=deadlinejob_status.Status,
         rules=rules.RULES["DeadlineJob"],
         columns=(
-            Column("Queue", ".spec.queue"),
+            Column("Queue", ".status.queue"),
             Column("Phase", ".status.phase"),
             Column("Gang", ".status.gang"),
             Column("Deadline", ".status.deadline"),
@@ -75,6 +75,8 @@ _ROWS = (
         rules=rules.RULES["GPUQueue"],
         columns=(
             Column("Order", ".spec.order"),
+            Column("Mode", ".spec.mode"),
+            Column("Stop", ".spec.stopPolicy"),
             Column("Pending", ".status.pending", "integer"),
             Column("Admitted", ".status.admitted", "integer"),
             Column("Running", ".status.running", "integer"),

@@ -31,6 +31,9 @@ they stay where they were when the ledger is lost and written anew."""
 ANNOTATION_FIELDS = f"{GROUP}/from-annotations"
 """On such a DeadlineJob: the fields of its spec that came from the job's annotations, and go with them."""
 
+ANNOTATION_ENDED = f"{GROUP}/ended"
+"""On a labelled job that lstqueue suspended for good: why, and in which attempt, as "reason/attempt"."""
+
 GATE = f"{GROUP}/placement"
 """The scheduling gate that only lstqueue lifts."""
 PRIORITY_CLASS = "lstqueue"

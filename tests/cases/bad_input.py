@@ -106,7 +106,8 @@ REFUSED: Mapping[str, Refused] = {
     "an empty deadline": Refused(job(deadline=""), ("spec.deadline",)),
     "a deadline in the year 10000": Refused(job(deadline="10000-01-01T00:00:00Z"), ("spec.deadline",)),
     "a deadline on the last day of 9999": Refused(
-        job(deadline="9999-12-31T00:00:00Z"), ("spec.deadline", "9999", "RFC 3339")
+        job(deadline="9999-12-31T00:00:00Z"),
+        ("spec.deadline", "before 9999-01-01", "RFC 3339", "for no deadline"),
     ),
     "a deadline as a number": Refused(job(deadline=1_900_000_000), ("spec.deadline",)),
     "a time of day that is none": Refused(
@@ -316,7 +317,7 @@ TOLD: Mapping[str, Told] = {
         ("spec.groups[0].template", "containers", "list at least one"),
     ),
     "a node of its own choice": Told(
-        pod({"nodeName": "node-0000"}), "Rejected", "InvalidTemplate", ("nodeName",)
+        pod({"nodeName": "node-0000"}), "Rejected", "UnsupportedConstraint", ("nodeName", "remove it")
     ),
     "a zone that nobody knows": Told(
         job(deadlineAt={"time": "06:00", "zone": "Europe/Berlin"}),

@@ -143,9 +143,15 @@ def statuses() -> Iterable[crd_case.Case]:
         "greater than or equal to 1",
     )
     yield status(
-        "seventeen that displaced it",
-        {"displacedBy": [f"uid-{number}" for number in range(17)]},
+        "fifty-one that displaced it",
+        {"displacedBy": [f"uid-{number}" for number in range(51)]},
         "status.displacedBy",
+        "Too many",
+    )
+    yield status(
+        "fifty-one suspensions for others",
+        {"preemptedAt": ["2026-03-01T17:00:00Z"] * 51},
+        "status.preemptedAt",
         "Too many",
     )
     yield status("a negative attempt", {"attempt": -1}, "status.attempt", "greater than or equal to 0")

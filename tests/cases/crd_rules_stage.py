@@ -178,6 +178,12 @@ def queues() -> Iterable[crd_case.Case]:
         preemption={"maxPerJobPerDay": -1},
     )
     yield refused(
+        "more suspensions than a status remembers",
+        "preemption.maxPerJobPerDay",
+        "less than or equal to 50",
+        preemption={"maxPerJobPerDay": 51},
+    )
+    yield refused(
         "a protection without a unit",
         "preemption.minRunTime",
         "not a duration",

@@ -56,6 +56,21 @@ class Scene:
         found = self.gangs[name] = Gang(self, name, made["metadata"]["uid"], replicas, gpus)
         return found
 
+    def own(self, name: str, *, pods: int = 2, gpus: int = 4) -> Gang:
+        """A user's own Job, suspended, and the DeadlineJob that speaks for it."""
+        spec = {
+            "parallelism": pods,
+            "completions": pods,
+            "suspend": True,
+            "template": {"spec": {**worlds.pod(name, gpus=gpus)["spec"], "restartPolicy": "Never"}},
+        }
+        self.store.create(port.JOBS, worlds.NAMESPACE, {"metadata": {"name": name}, "spec": spec})
+        ref = {"apiVersion": "batch/v1", "kind": "Job", "name": name}
+        body = objects.job(name, queue="research", groups=None, jobRef=ref)
+        made = self.store.create(port.DEADLINE_JOBS, worlds.NAMESPACE, body)
+        found = self.gangs[name] = Gang(self, name, made["metadata"]["uid"], pods, gpus)
+        return found
+
     def foreign(self, name: str, node: str, *, gpus: int) -> None:
         """A pod of somebody else, bound."""
         self.store.create(port.PODS, worlds.NAMESPACE, worlds.pod(name, gpus=gpus, nodeName=node))

@@ -124,8 +124,8 @@ class Life:
         """Put these in place of a rank's pod."""
         self.pods[rank : rank + 1] = pods
 
-    def step(self, now: int = raw.NOW) -> lifecycle.Step:
-        gang = lifecycle.Gang(
+    def gang(self) -> lifecycle.Gang:
+        return lifecycle.Gang(
             ledger=self.seen,
             children=[views.child(item) for item in self.children.values()],
             pods=[views.pod(item) for item in self.pods],
@@ -137,7 +137,9 @@ class Life:
             stale=lambda node: node in self.stale,
             unready_since=self.unready_since,
         )
-        return lifecycle.step(gang, now)
+
+    def step(self, now: int = raw.NOW) -> lifecycle.Step:
+        return lifecycle.step(self.gang(), now)
 
     def outcome(self, now: int = raw.NOW) -> ledger.Status:
         """Return the status that the next step writes."""

@@ -83,6 +83,7 @@ CLAIMING: Object = {
 FULL: Object = {
     **ADMITTED,
     "observedGeneration": 2,
+    "queue": "research",
     "phase": "Running",
     "conditions": [
         {
@@ -101,12 +102,18 @@ FULL: Object = {
     "disruptions": 1,
     "claim": CLAIMING["claim"],
     "suspension": {"reason": "Preempted", "since": "2026-03-01T19:00:00Z", "for": "uid-urgent"},
+    "preemptedAt": ["2026-03-01T17:00:00Z", "2026-03-01T18:30:00Z"],
     "displacedBy": ["uid-first", "uid-urgent"],
     "saved": "1h30m500ms",
     "wasted": 1,
     "shed": True,
     "bestEffort": True,
-    "backoff": {"until": "2026-03-01T19:01:00Z", "count": 1, "avoid": ["gpu-2"]},
+    "backoff": {
+        "until": "2026-03-01T19:01:00Z",
+        "count": 1,
+        "avoid": ["gpu-2"],
+        "avoidUntil": "2026-03-01T19:06:00Z",
+    },
     "late": False,
     "verdict": {
         "level": "AT_RISK",
