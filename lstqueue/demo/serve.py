@@ -11,7 +11,9 @@ import pathlib
 import shutil
 import signal
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import click
 from rich import console
@@ -33,17 +35,24 @@ _SETTINGS = all_settings.Settings(
 )
 """The operator's times that count idle minutes, so that a fast clock does not make it busy."""
 
+Status = Mapping[str, Any]
+_OVER = ("Succeeded", "Failed", "Rejected")
+
 _SHOWN = 10
 """How many broken invariants are printed in full."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How many nodes, how many virtual seconds a second, and where to write the kubeconfig."""
+    """How many nodes, how many virtual seconds a second, where to write the kubeconfig and to serve /why.
+
+    A `probe_port` of 0 is any that is free.
+    """
 
     nodes: int
     speed: float
     kubeconfig: pathlib.Path | None
+    probe_port: int = 0
 
 
 def run(options: Options) -> int:
@@ -70,14 +79,14 @@ async def _serve(options: Options, terminal: console.Console) -> int:
         gpus = options.nodes * scenario.GPUS_PER_NODE
         cluster.store.create(port.GPU_QUEUES, None, scenario.queue("lst", gpus=gpus))
         run_times.RunTimes(cluster.store)
-        operator = await _operator(cluster)
+        operator = await _operator(cluster, options)
         running = asyncio.create_task(operator.run())
         started = asyncio.create_task(operator.running.wait())
         await asyncio.wait((running, started), return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
             _stop_on_signals(operator)
             with kubeconfig.written(cluster.url, options.kubeconfig) as path:
-                _introduce(terminal, options, path)
+                _introduce(terminal, options, path, operator)
                 cluster.store.subscribe(lambda event: _tell(terminal, event))
                 await asyncio.wait((running,))
         started.cancel()
@@ -85,13 +94,13 @@ async def _serve(options: Options, terminal: console.Console) -> int:
     return _conclude(terminal, cluster)
 
 
-async def _operator(cluster: world.World) -> shell.Shell:
+async def _operator(cluster: world.World, options: Options) -> shell.Shell:
     api = await client.connect(url=cluster.url)
 
     async def make() -> app.Operator:
         return app.Operator(api, now=cluster.now, settings=_SETTINGS, fed=True)
 
-    return shell.Shell(make=make, access=api.credentials)
+    return shell.Shell(make=make, access=api.credentials, probe_port=options.probe_port)
 
 
 def _stop_on_signals(operator: shell.Shell) -> None:
@@ -101,7 +110,9 @@ def _stop_on_signals(operator: shell.Shell) -> None:
         loop.add_signal_handler(number, operator.stop.set)
 
 
-def _introduce(terminal: console.Console, options: Options, path: pathlib.Path) -> None:
+def _introduce(
+    terminal: console.Console, options: Options, path: pathlib.Path, operator: shell.Shell
+) -> None:
     gpus = options.nodes * scenario.GPUS_PER_NODE
     terminal.print(
         f"[bold]{options.nodes} virtual nodes × {scenario.GPUS_PER_NODE} GPUs[/], the real operator, and "
@@ -117,6 +128,8 @@ def _introduce(terminal: console.Console, options: Options, path: pathlib.Path) 
         "kubectl describe dj finetune",
         "kubectl get pods -o wide",
         "kubectl explain dj.spec",
+        f"curl {_probes(operator)}/why/default/finetune",
+        f"curl {_probes(operator)}/metrics",
     ):
         terminal.print(f"  {line}", highlight=False, markup=False)
     if shutil.which("kubectl") is None:
@@ -128,24 +141,50 @@ def _introduce(terminal: console.Console, options: Options, path: pathlib.Path) 
     terminal.print("\nCtrl-C ends it and leaves nothing behind. What happens to jobs:", highlight=False)
 
 
+def _probes(operator: shell.Shell) -> str:
+    """Return the URL of what the operator tells of itself."""
+    assert operator.probes is not None
+    return f"http://{operator.probe_host}:{operator.probes.port}"
+
+
 def _tell(terminal: console.Console, event: eventlog.Event) -> None:
-    """Print that a job came, went, or is in another phase."""
+    """Print that a job came, went, is in another phase or was told another verdict, and why."""
     if event.resource is not port.DEADLINE_JOBS:
         return
-    status = event.object.get("status") or {}
-    before = ((event.old.get("status") or {}) if event.old else {}).get("phase")
     meta = event.object["metadata"]
     if event.type == eventlog.DELETED:
         word = "deleted"
     elif event.type == eventlog.ADDED:
         word = "created"
-    elif status.get("phase") != before:
-        word = str(status.get("phase"))
-        verdict = (status.get("verdict") or {}).get("level")
-        word += f" ({verdict})" if verdict and word in ("Pending", "Admitted", "Running") else ""
     else:
-        return
-    terminal.print(f"  {meta['namespace']}/{meta['name']}: {word}", highlight=False, markup=False)
+        before = event.old.get("status") if event.old else None
+        word = _turn(before or {}, event.object.get("status") or {})
+    if word:
+        terminal.print(f"  {meta['namespace']}/{meta['name']}: {word}", highlight=False, markup=False)
+
+
+def _turn(before: Status, status: Status) -> str:
+    """Say what is new in a status and why it is so, "" when there is nothing to say."""
+    phase = str(status.get("phase", ""))
+    verdict = status.get("verdict") or {}
+    level = str(verdict.get("level", ""))
+    if phase == before.get("phase"):
+        same = level == (before.get("verdict") or {}).get("level") or not level or phase in _OVER
+        return "" if same else f"{phase}, now {level}: {verdict.get('reason', '')}"
+    shown = f" ({level})" if level and phase in ("Pending", "Admitted", "Running") else ""
+    return ": ".join(part for part in (f"{phase}{shown}", _why(phase, status)) if part)
+
+
+def _why(phase: str, status: Status) -> str:
+    if phase == "Pending":
+        return str((status.get("pending") or {}).get("message", ""))
+    told: dict[str, Status] = {item["type"]: item for item in status.get("conditions") or ()}
+    nothing: Status = {}
+    if phase == "Succeeded":
+        return "after its deadline" if told.get("DeadlineMissed", nothing).get("status") == "True" else ""
+    kind = {"Suspending": "Suspended"}.get(phase, "Finished" if phase in _OVER else "")
+    about = told.get(kind, nothing)
+    return ", ".join(part for part in (about.get("reason", ""), about.get("message", "")) if part)
 
 
 def _conclude(terminal: console.Console, cluster: world.World) -> int:

@@ -29,7 +29,7 @@ _BUSY = 2
 """So many jobs are half-way when the operator is killed, and one of them is being suspended."""
 
 
-class Killed(Exception):  # noqa: N818 - it is no error of anybody
+class Killed(port.FencedError):
     """The operator's process is gone."""
 
 

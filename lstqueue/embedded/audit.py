@@ -28,7 +28,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lstqueue.api import names
-from lstqueue.embedded import audit_accounts, audit_claims, audit_facts, audit_rules, eventlog
+from lstqueue.embedded import (
+    audit_accounts,
+    audit_claims,
+    audit_facts,
+    audit_rules,
+    eventlog,
+    pod_types,
+)
 from lstqueue.embedded.controllers import pods, work
 from lstqueue.embedded.store import Store
 from lstqueue.kube import port
@@ -80,7 +87,7 @@ class Audit:
         self._reaction = round(reaction_s * 1000)
         self._accounts = audit_accounts.Accounts()
         self._gangs: dict[str, audit_facts.Gang] = {}
-        self._claims = audit_claims.Claims(self._accounts, self._gangs)
+        self._claims = audit_claims.Claims(self._accounts, self._gangs, self._pod_of)
         self._queues: dict[str, audit_facts.Queue] = {}
         self._pods: dict[str, audit_facts.Pod] = {}
         self._late: work.WorkQueue[str] = work.WorkQueue(self._look_at_gang, errors)
@@ -321,6 +328,12 @@ class Audit:
             self._settle_rank(gang, rank)
         self._claims.settle(gang)
         self._watch(gang)
+
+    def _pod_of(self, namespace: str, job: str) -> pods.Amounts:
+        """Return what a pod of a user's own Job asks for, nothing where that is gone or makes no sense."""
+        raw = self._store.find(port.JOBS, namespace, job)
+        spec: port.Object = raw["spec"]["template"]["spec"] if raw is not None else {}
+        return {} if not spec or pod_types.problem(spec) else pods.requests(spec)
 
     def _queue_of(self, raw: port.Object) -> str:
         """Return the queue a job names, or its namespace does."""

@@ -8,7 +8,7 @@ reserved for the claimer from the same moment on, and whoever else takes it over
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from lstqueue.embedded import audit_accounts, audit_facts
 from lstqueue.embedded.controllers import pods
@@ -19,11 +19,20 @@ Sums = dict[str | Quota, Counter[str]]
 
 
 class Claims:
-    """Keeps the reservations of all claims in step with what their victims still have."""
+    """Keeps the reservations of all claims in step with what their victims still have.
 
-    def __init__(self, accounts: audit_accounts.Accounts, gangs: Mapping[str, audit_facts.Gang]) -> None:
+    `pod_of` returns what a pod of a user's own Job asks for, by namespace and name.
+    """
+
+    def __init__(
+        self,
+        accounts: audit_accounts.Accounts,
+        gangs: Mapping[str, audit_facts.Gang],
+        pod_of: Callable[[str, str], pods.Amounts],
+    ) -> None:
         self._accounts = accounts
         self._gangs = gangs
+        self._pod_of = pod_of
         self._reserved: dict[str, Sums] = {}
         self._claimers: dict[str, set[str]] = {}
 
@@ -60,10 +69,11 @@ class Claims:
     def _wanted(self, gang: audit_facts.Gang, claim: audit_facts.Claim) -> Sums:
         needs: Sums = {}
         requests = dict(gang.members)
+        own = self._pod_of(gang.namespace, gang.job) if gang.referenced else {}
         for group, node, pool, count in claim.places:
             for place in (node, (gang.queue, pool)):
                 need = needs.setdefault(place, Counter())
-                for name, amount in requests.get(group, {}).items():
+                for name, amount in requests.get(group, own).items():
                     need[name] += count * amount
         for uid, _ in claim.victims:
             for places, amounts in _has(self._gangs.get(uid)):

@@ -186,15 +186,15 @@ class Gang:
     `staying` the pods that use capacity and are not asked to leave. `claimed` is its latest claim, which
     ended at `unclaimed_at` if it did; `queue` is the one whose quota it claims. At `begun_at`
     the first pod of its present attempt and restart was let go. Times are in ms. One that is
-    `referenced` speaks for a user's own Job: it has no members of its own, its pods have the ranks they are
-    stamped with, and nothing is reserved for those that are not there.
+    `referenced` speaks for a user's own Job, `job` by name: it has no members of its own, its pods have the
+    ranks they are stamped with, and what is reserved for those that are not there is what it claims.
     """
 
     uid: str
     key: str
     members: tuple[tuple[str, pods.Amounts], ...]
     offsets: Mapping[str, int]
-    referenced: bool = False
+    job: str = ""
     now: Standing = Standing()
     admissions: dict[int, tuple[str, Mapping[int, Place]]] = field(default_factory=dict)
     pods: dict[int, dict[str, Pod]] = field(default_factory=dict)
@@ -212,6 +212,16 @@ class Gang:
     queue: str = ""
     claimed: Claim | None = None
     unclaimed_at: int = 0
+
+    @property
+    def namespace(self) -> str:
+        """Of the DeadlineJob, and of the Job it speaks for."""
+        return self.key.partition("/")[0]
+
+    @property
+    def referenced(self) -> bool:
+        """Whether it speaks for a user's own Job."""
+        return bool(self.job)
 
     @property
     def size(self) -> int:
@@ -258,7 +268,7 @@ def gang(raw: port.Object) -> Gang:
         key=f"{meta['namespace']}/{meta['name']}",
         members=tuple(members),
         offsets=offsets,
-        referenced="jobRef" in spec,
+        job=(spec.get("jobRef") or {}).get("name", ""),
     )
 
 

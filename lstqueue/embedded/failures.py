@@ -146,6 +146,16 @@ def method(verb: str) -> port.ApiError:
     )
 
 
+def built_in(resource: port.Resource) -> port.ApiError:
+    """405: what this server is made with."""
+    return port.ApiError(
+        405,
+        "MethodNotAllowed",
+        f"{qualified(resource)} are built into this embedded cluster, in the version of lstqueue that runs "
+        "it: they are there already, and cannot be changed, created or deleted",
+    )
+
+
 def as_status(error: port.ApiError, resource: port.Resource | None = None, name: str = "") -> port.Object:
     """The Status object that carries an error over the wire."""
     status: port.Object = {

@@ -24,6 +24,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 def default(spec: Spec) -> None:
     """Fill in what the API server fills in, in place; one that cannot be decoded is refused before that."""
     pod_types.refuse(spec)
+    pod_types.drop_nulls(spec)
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     spec.setdefault("dnsPolicy", "ClusterFirst")

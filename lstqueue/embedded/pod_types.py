@@ -1,7 +1,8 @@
 """The types of a pod spec's fields: what a server cannot even decode it refuses, before anybody looks at it.
 
 Only the fields that lstqueue or a controller here reads; all else is taken as it is. Null is absent, as in
-JSON for Go. A real server decodes a null in a list of objects as an empty object; here it is refused at once.
+JSON for Go, and is not stored; a real server keeps the key of a null in a map of strings, with an empty one.
+One in a list of objects it decodes as an empty object; here that is refused at once.
 """
 
 from __future__ import annotations
@@ -120,6 +121,18 @@ def refuse(spec: object) -> None:
     wrong = problem(spec)
     if wrong:
         raise failures.bad_request(f'Pod in version "v1" cannot be handled as a Pod: json: {wrong}')
+
+
+def drop_nulls(value: object) -> None:
+    """Drop fields that are null, in place and at any depth: decoded, they are as good as absent."""
+    if isinstance(value, dict):
+        for key in [key for key, item in value.items() if item is None]:
+            del value[key]
+        for item in value.values():
+            drop_nulls(item)
+    elif isinstance(value, list):
+        for item in value:
+            drop_nulls(item)
 
 
 def problem(spec: object) -> str:

@@ -20,6 +20,7 @@ from lstqueue.embedded import (
     failures,
     faults,
     pages,
+    patches,
     requests,
     reviews,
     tables,
@@ -131,8 +132,10 @@ def _verb(request: Request, target: targets.Target) -> str:
         verb = "create" if request.method == "POST" else ""
     elif target.subresource and verb == "delete":
         verb = ""
-    if not verb or (target.kind.read_only and verb not in ("get", "list")):
+    if not verb:
         raise failures.method(request.method)
+    if target.kind.read_only and verb not in ("get", "list", "patch"):
+        raise failures.built_in(target.kind.resource)
     return "watch" if verb == "list" and request.parameters.flag("watch") else verb
 
 
@@ -256,6 +259,8 @@ def _update(state: backend.Backend, request: Request, target: targets.Target) ->
 def _patch(state: backend.Backend, request: Request, target: targets.Target) -> Answer:
     patch = requests.decode_patch(request.content_type, request.body, custom=target.kind.custom)
     _check_strictly(request, target, patch)
+    if target.kind.read_only:
+        _refuse_changes(state, target, patch)
     patched = state.store.patch(
         target.kind.resource,
         target.namespace or None,
@@ -266,6 +271,16 @@ def _patch(state: backend.Backend, request: Request, target: targets.Target) -> 
         strategic=requests.media(request.content_type) == requests.STRATEGIC_PATCH,
     )
     return Answer(200, patched.json())
+
+
+def _refuse_changes(state: backend.Backend, target: targets.Target, patch: object) -> None:
+    """Let `kubectl apply` of what is there note that it was applied, and nothing else."""
+    known = state.store.get(target.kind.resource, target.namespace, target.name)
+    said = patch if isinstance(patch, dict) else {"spec": patch}
+    # What a patch leaves alone it may also repeat.
+    asked = patches.merge({key: known.get(key) for key in said}, said)
+    if any(asked.get(key) != known.get(key) for key in said if key != "metadata"):
+        raise failures.built_in(target.kind.resource)
 
 
 def _delete_options(request: Request) -> requests.DeleteOptions:

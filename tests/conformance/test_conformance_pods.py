@@ -38,6 +38,13 @@ async def test_defaults(api: port.KubeApi, namespace: str) -> None:
     assert container["resources"] == {}
 
 
+async def test_fields_that_are_null_are_not_stored(api: port.KubeApi, namespace: str) -> None:
+    affinity = {"nodeAffinity": None, "podAffinity": None}
+    created = await api.create(port.PODS, namespace, pod(affinity=affinity, nodeSelector=None))
+    assert created["spec"]["affinity"] == {}
+    assert "nodeSelector" not in created["spec"]
+
+
 async def test_requests_default_to_limits(api: port.KubeApi, namespace: str) -> None:
     body = pod()
     body["spec"]["containers"][0]["resources"] = {

@@ -37,7 +37,7 @@ PATHS = [
     ("/apis/node.k8s.io/v1/runtimeclasses", "Name Handler Age"),
     ("/api/v1/serviceaccounts", "Name Age"),
     ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "Name Created At"),
-    ("/apis/lstqueue.dev/v1alpha1/gpuqueues", "Name Order Pending Admitted Running Age"),
+    ("/apis/lstqueue.dev/v1alpha1/gpuqueues", "Name Order Mode Stop Pending Admitted Running Age"),
     (
         "/apis/lstqueue.dev/v1alpha1/deadlinejobs",
         "Name Queue Phase Gang Deadline Slack Verdict Forecast Age Why* Ended*",
@@ -124,7 +124,7 @@ async def test_cells_of_small_kinds(http: Http, api: port.KubeApi, namespace: st
 async def test_cells_of_ours(http: Http, api: port.KubeApi, namespace: str) -> None:
     await api.create(port.DEADLINE_JOBS, namespace, deadline_job("one"))
     row = await cells(http, f"/apis/lstqueue.dev/v1alpha1/namespaces/{namespace}/deadlinejobs/one")
-    assert (row["Queue"], row["Phase"], row["Ended"]) == ("default", None, None)
+    assert (row["Name"], row["Queue"], row["Phase"], row["Ended"]) == ("one", None, None, None)
     assert row["Age"].endswith("s")
 
 

@@ -64,7 +64,8 @@ def test_ctrl_c_ends_with_130_and_one_line() -> None:
         assert demo.stdout is not None
         assert "40 jobs" in demo.stdout.readline()
         demo.send_signal(signal.SIGINT)
-        _, errors = demo.communicate(timeout=30)
+        # Its children are killed, but on a busy machine some of them still start.
+        _, errors = demo.communicate(timeout=180)
     assert demo.returncode == 130
     assert errors == "interrupted\n"
 

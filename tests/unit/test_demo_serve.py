@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import socket
 import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
+import aiohttp
 import click
 import pytest
 from click import testing
@@ -92,6 +94,17 @@ async def test_a_newcomers_job_gets_a_verdict_and_runs_to_its_end(tmp_path: path
                 job = gang("one", deadlineIn="3h", estimatedDuration="30m")
                 await api.create(port.DEADLINE_JOBS, "default", job)
                 status = await until_finished(api, "one")
+                bad = gang("bad", backoffLimit=0, estimatedDuration="30m")
+                failing = {"sim/fail-after": "10m", "sim/exit-code": "3"}
+                bad["spec"]["groups"][0]["template"]["metadata"] = {"annotations": failing}
+                await api.create(port.DEADLINE_JOBS, "default", bad)
+                await until_finished(api, "bad")
+            (url,) = re.findall(r"curl (http://\S+)/why/default/finetune", said)
+            async with aiohttp.ClientSession() as session:
+                async with session.get(f"{url}/why/default/one") as answer:
+                    assert answer.status in (200, 404), "a job that is over is known no more"
+                async with session.get(f"{url}/metrics") as answer:
+                    assert 'lstqueue_finished_total{deadline="met"' in await answer.text()
             assert status["phase"] == "Succeeded"
             assert status["verdict"]["level"] == "LIKELY"
             process.send_signal(signal.SIGINT)
@@ -103,6 +116,9 @@ async def test_a_newcomers_job_gets_a_verdict_and_runs_to_its_end(tmp_path: path
             await process.wait()
     assert "default/one: created" in rest
     assert "default/one: Succeeded" in rest
+    stopped = r"default/bad: Suspending: GangFailed, pod bad-worker-0-\S+ failed on node node-000\d: Error"
+    assert re.search(stopped, rest)
+    assert re.search(r"default/bad: Failed: BackoffLimitExceeded, pod bad-worker-0-.* exit code 3", rest)
     assert "0 violated" in rest
     assert "Traceback" not in rest
     assert not config.exists()
@@ -115,6 +131,7 @@ async def test_a_newcomers_job_gets_a_verdict_and_runs_to_its_end(tmp_path: path
         (["--serve", "--json", "x"], "--json does not go with --serve; leave one of them out"),
         (["--speed", "3"], "--speed is for --serve; leave it out, or add that"),
         (["--kubeconfig", "x"], "--kubeconfig is for --serve; leave it out, or add that"),
+        (["--probe-port", "3"], "--probe-port is for --serve; leave it out, or add that"),
         (["--serve", "--speed", "0"], "--speed"),
     ],
 )

@@ -92,6 +92,22 @@ def test_whoever_takes_what_was_freed_for_a_claim_over_commits_the_node(left: in
 
 
 @worlds.virtual
+async def test_what_is_freed_for_a_users_own_job_is_its_own_too() -> None:
+    scene = gangs.Scene(nodes=1)
+    victim, owner = scene.gang("victim"), scene.own("owner")
+    victim.run({"n0": "0-1"})
+    owner.status("Pending")
+    claim(owner, {"n0": 2}, victim)
+    make_room(victim, owner)
+    victim.delete(0, 1)
+    victim.remove(0, 1)
+    assert scene.found() == []
+    scene.gang("thief", replicas=1).admit({"n0": "0"})
+    assert scene.found() == ["NODE"]
+    assert "12 nvidia.com/gpu of 8 taken" in scene.words()
+
+
+@worlds.virtual
 async def test_the_quota_that_a_victim_frees_is_the_claimers_too() -> None:
     scene = gangs.Scene(nodes=2, nominal=8)
     victim, owner = scene.gang("victim"), scene.gang("owner")

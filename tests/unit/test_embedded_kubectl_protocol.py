@@ -1,5 +1,6 @@
 """What else kubectl asks for: schemas, permissions, and refusals that must tell it what to do."""
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -235,3 +236,32 @@ async def test_what_needs_containers_says_why_it_cannot_be_had(
     async with http.get(f"/api/v1/namespaces/default/pods/one/{what}") as answer:
         assert answer.status == 404
         assert "are simulated" in (await answer.json())["message"]
+
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+MERGE = {"Content-Type": "application/merge-patch+json"}
+
+
+async def test_applying_the_crds_that_are_there_changes_nothing(http: aiohttp.ClientSession) -> None:
+    path = f"{CRDS}/gpuqueues.lstqueue.dev"
+    before = await document(http, path)
+    noted = {"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}}
+    for patch in (noted, {**noted, "spec": {"scope": before["spec"]["scope"]}}):
+        async with http.patch(path, data=json.dumps(patch), headers=MERGE) as answer:
+            assert answer.status == 200, await answer.text()
+    after = await document(http, path)
+    assert after["spec"] == before["spec"]
+    assert after["metadata"]["annotations"] == noted["metadata"]["annotations"]
+
+
+async def test_any_other_write_to_a_crd_is_refused_in_one_sentence(http: aiohttp.ClientSession) -> None:
+    path = f"{CRDS}/gpuqueues.lstqueue.dev"
+    other = json.dumps({"spec": {"scope": "Namespaced"}})
+    for answer in (
+        await http.patch(path, data=other, headers=MERGE),
+        await http.post(CRDS, json={"metadata": {"name": "others.example.com"}}),
+        await http.delete(path),
+    ):
+        told = await answer.json()
+        assert (answer.status, told["reason"]) == (405, "MethodNotAllowed")
+        assert "built into this embedded cluster" in told["message"]

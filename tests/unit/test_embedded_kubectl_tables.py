@@ -82,17 +82,18 @@ async def test_cells_of_our_kinds_come_from_the_object(
     objects = running.store
     objects.create(port.DEADLINE_JOBS, "default", deadline_job("gang"))
     (row,) = shown(await table(http, "/apis/lstqueue.dev/v1alpha1/deadlinejobs"))
-    assert (row["Name"], row["Queue"], row["Age"]) == ("gang", "research", "0s")
+    assert (row["Name"], row["Queue"], row["Age"]) == ("gang", None, "0s")
     assert (row["Phase"], row["Verdict"], row["Ended"]) == (None, None, None)
     at = {"status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     finished = {"type": "Finished", "reason": "Succeeded", **at}
     other = {"type": "Admitted", "reason": "Admitted", **at}
-    status = {"phase": "Succeeded", "verdict": {"level": "LIKELY"}, "conditions": [other, finished]}
+    said = {"phase": "Succeeded", "queue": "research", "verdict": {"level": "LIKELY"}}
+    status = {**said, "conditions": [other, finished]}
     objects.patch(port.DEADLINE_JOBS, "default", "gang", {"status": status}, subresource="status")
     clock.now += 3 * 3_600_000 + 65_000
     (row,) = shown(await table(http, "/apis/lstqueue.dev/v1alpha1/deadlinejobs"))
     assert (row["Phase"], row["Verdict"], row["Ended"]) == ("Succeeded", "LIKELY", "Succeeded")
-    assert row["Age"] == "3h1m"
+    assert (row["Queue"], row["Age"]) == ("research", "3h1m")
 
 
 async def test_a_single_object_and_an_error(running: server.ApiServer, http: aiohttp.ClientSession) -> None:
