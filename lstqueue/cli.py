@@ -56,7 +56,11 @@ def crd(*, write: bool, check: bool, directory: pathlib.Path) -> None:
 @click.option("--context", help="Context of the kubeconfig.")
 @click.option("--url", help="URL of an API server that asks for no credentials, instead of a kubeconfig.")
 @click.option("--probe-host", default="127.0.0.1", show_default=True, help="Where to serve the probes.")
-@click.option("--probe-port", type=click.IntRange(0, 65535), help="Port of /livez, /readyz and /metrics.")
+@click.option(
+    "--probe-port",
+    type=click.IntRange(0, 65535),
+    help="Port of /livez, /readyz, /metrics and /why/NAMESPACE/NAME; without it none of them is served.",
+)
 @click.option(
     "--writes-per-second",
     type=click.FloatRange(min=0),
@@ -113,9 +117,23 @@ def operator(*, writes_per_second: float, **options: Any) -> None:
     type=click.Path(dir_okay=False, path_type=pathlib.Path),
     help="With --serve: write the kubeconfig to this new file instead of a temporary one.",
 )
+@click.option(
+    "--probe-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default="a free one",
+    help="With --serve: port of /why/NAMESPACE/NAME and /metrics.",
+)
 @click.pass_context
 def demo(
-    context: click.Context, /, *, serve: bool, speed: float, kubeconfig: pathlib.Path | None, **options: Any
+    context: click.Context,
+    /,
+    *,
+    serve: bool,
+    speed: float,
+    kubeconfig: pathlib.Path | None,
+    probe_port: int,
+    **options: Any,
 ) -> None:
     """Run a trace on a virtual cluster, or --serve one to kubectl.
 
@@ -127,14 +145,14 @@ def demo(
         flags = {"jobs": "--jobs", "seed": "--seed", "json_path": "--json"}
         _refuse_options(context, flags, "does not go with --serve; leave one of them out")
     else:
-        flags = {"speed": "--speed", "kubeconfig": "--kubeconfig"}
+        flags = {"speed": "--speed", "kubeconfig": "--kubeconfig", "probe_port": "--probe-port"}
         _refuse_options(context, flags, "is for --serve; leave it out, or add that")
     try:
         # Inside, because the imports take long enough to be interrupted.
         if serve:
             from lstqueue.demo import serve as serving
 
-            code = serving.run(serving.Options(options["nodes"], speed, kubeconfig))
+            code = serving.run(serving.Options(options["nodes"], speed, kubeconfig, probe_port))
         else:
             from lstqueue.demo import command
 

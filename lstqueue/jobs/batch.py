@@ -28,6 +28,8 @@ WIDEST = 4096
 BUILT_IN = "kubernetes.io/job-controller"
 KUEUE = "kueue.x-k8s.io/queue-name"
 
+_COLLECTOR = frozenset({"foregroundDeletion", "orphan"})
+"""Finalizers with which the garbage collector does away with what an object owns before it goes."""
 _GENERATED = (
     "controller-uid",
     "job-name",
@@ -49,7 +51,8 @@ class UnitView:
     `begun` says that its status has a start time: before Kubernetes 1.36 its template is frozen then.
     `job` and `attempt` are what the last release wrote on it, `stamp` what its template carries of ours:
     the DeadlineJob its pods will belong to, "" while there is no gate of ours in it. A `patient` one replaces
-    no pod before it has ended.
+    no pod before it has ended. `kept_by` is the finalizer that keeps it while it is deleted, "" for none, and
+    with it its pods: its controller does nothing more for it, so that not even a suspension stops them.
     """
 
     uid: str
@@ -80,6 +83,7 @@ class UnitView:
     stamp: str
     gates: tuple[str, ...] = ()
     patient: bool = False
+    kept_by: str = ""
 
     @property
     def key(self) -> str:
@@ -95,6 +99,17 @@ class UnitView:
     def ranked(self) -> bool:
         """Whether a pod's completion index is its rank; otherwise pods take slots in creation order."""
         return self.gang and self.indexed
+
+    @property
+    def cron_job(self) -> owners.Owner | None:
+        """The CronJob that made it, None where none did."""
+        made = self.owner is not None and (self.owner.group, self.owner.kind) == ("batch", "CronJob")
+        return self.owner if made else None
+
+    @property
+    def stays(self) -> bool:
+        """Whether nobody can have its pods leave: it is deleted, and kept."""
+        return bool(self.kept_by)
 
     @property
     def over(self) -> bool:
@@ -163,6 +178,7 @@ def unit(raw: Mapping[str, Any]) -> UnitView:
         stamp=_labels(template).get(names.LABEL_JOB, "") if names.GATE in gates else "",
         gates=gates,
         patient=spec.get("podReplacementPolicy") == "Failed",
+        kept_by=_kept_by(meta),
     )
 
 
@@ -230,13 +246,13 @@ def release(view: UnitView, *, job: str, attempt: int) -> Object:
     spec: Object = {"suspend": False}
     if not stamped(view, job):
         spec["template"] = _stamp(view, job)
-    return {
-        "metadata": {
-            "resourceVersion": view.version,
-            "labels": {names.LABEL_JOB: job, names.LABEL_ATTEMPT: str(attempt)},
-        },
-        "spec": spec,
+    metadata: Object = {
+        "resourceVersion": view.version,
+        "labels": {names.LABEL_JOB: job, names.LABEL_ATTEMPT: str(attempt)},
     }
+    if view.annotation("ended"):
+        metadata["annotations"] = {names.ANNOTATION_ENDED: None}
+    return {"metadata": metadata, "spec": spec}
 
 
 def forget_start(view: UnitView) -> Object:
@@ -247,9 +263,12 @@ def forget_start(view: UnitView) -> Object:
     return {"metadata": {"resourceVersion": view.version}, "status": {"startTime": None}}
 
 
-def suspend(view: UnitView) -> Object:
-    """Build the conditional patch that suspends a Job."""
-    return {"metadata": {"resourceVersion": view.version}, "spec": {"suspend": True}}
+def suspend(view: UnitView, *, ended: str = "") -> Object:
+    """Build the conditional patch that suspends a Job; `ended` says why that is for good."""
+    metadata: Object = {"resourceVersion": view.version}
+    if ended:
+        metadata["annotations"] = {names.ANNOTATION_ENDED: ended}
+    return {"metadata": metadata, "spec": {"suspend": True}}
 
 
 def adopt(view: UnitView, *, job: str, attempt: int) -> Object:
@@ -323,6 +342,14 @@ def _manager(labels: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
         return f"Kueue (label {KUEUE})"
     managed = spec.get("managedBy") or BUILT_IN
     return "" if managed == BUILT_IN else f"{managed} (spec.managedBy)"
+
+
+def _kept_by(meta: Mapping[str, Any]) -> str:
+    """Return the finalizer that keeps an object which is deleted; those of the collector see to its pods."""
+    finalizers = meta.get("finalizers") or ()
+    if "deletionTimestamp" not in meta or _COLLECTOR.intersection(finalizers):
+        return ""
+    return str(next(iter(finalizers), ""))
 
 
 def _done(status: Mapping[str, Any], total: int | None) -> frozenset[int]:

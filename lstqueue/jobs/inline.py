@@ -68,6 +68,14 @@ def shape_hash(groups: Sequence[Mapping[str, Any]]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
+def without_nulls(template: Mapping[str, Any]) -> Object:
+    """Return a template without the fields that are null, at any depth.
+
+    Nobody decodes what users of a DeadlineJob write into one; in a pod the API server drops such fields.
+    """
+    return {key: _kept(value) for key, value in template.items() if value is not None}
+
+
 def service(gang: Gang) -> Object:
     """Build the headless Service that gives ranks their names, before they are ready."""
     return {
@@ -108,7 +116,7 @@ def pod_template(gang: Gang, group: str, restart: int, template: Mapping[str, An
     Raises:
         BadValueError: a field that is added to is not of the form that a pod has.
     """
-    built: Object = copy.deepcopy(dict(template))
+    built = without_nulls(template)
     metadata = built["metadata"] = _mapping(built.get("metadata"), "metadata")
     metadata["labels"] = {
         **_mapping(metadata.get("labels"), "metadata.labels"),
@@ -186,8 +194,9 @@ def ungate(
         raise ValueError(f"pod {pod.namespace}/{pod.name} is not gated")
     pin = {"key": "metadata.name", "operator": "In", "values": [node]}
     affinity = copy.deepcopy(dict(pod.pinning.affinity))
-    node_affinity = affinity.setdefault("nodeAffinity", {})
-    required = node_affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
+    node_affinity = affinity["nodeAffinity"] = affinity.get("nodeAffinity") or {}
+    field = "requiredDuringSchedulingIgnoredDuringExecution"
+    required = node_affinity[field] = node_affinity.get(field) or {}
     terms = required.get("nodeSelectorTerms") or [{}]
     required["nodeSelectorTerms"] = [
         {**term, "matchFields": [*(term.get("matchFields") or []), pin]} for term in terms
@@ -219,6 +228,12 @@ def owning_job(raw: Mapping[str, Any]) -> str:
         if reference.get("controller") and reference.get("kind") == "DeadlineJob":
             return str(reference.get("uid"))
     return ""
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return without_nulls(value)
+    return [_kept(item) for item in value] if isinstance(value, list) else value
 
 
 def _mapping(value: Any, field: str) -> Object:

@@ -112,9 +112,9 @@ def walk(owner: Owner | None, known: Mapping[str, Known]) -> Found:
 
 
 def controller(meta: Mapping[str, Any]) -> Owner | None:
-    """Return the controller that the metadata of an object names, None without one."""
+    """Return the controller that the metadata of an object names, None without one; nothing is its own."""
     for reference in meta.get("ownerReferences") or ():
-        if reference.get("controller"):
+        if reference.get("controller") and reference.get("uid") != meta.get("uid"):
             return Owner(
                 api_version=str(reference.get("apiVersion") or ""),
                 kind=str(reference.get("kind") or ""),

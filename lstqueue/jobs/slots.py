@@ -37,8 +37,10 @@ class Book:
 def book(view: batch.UnitView, pods: Iterable[views.PodView], places: int, *, attempt: int) -> Book:
     """Return how the pods of one Job stand to the `places` of its admission, or to those it would need.
 
-    Pods that were let go in another attempt than this have none of them.
+    Pods that were let go in another attempt than this have none of them. A Job may ask for more pods than
+    there can be; that many places are booked, and no more than an admission could have.
     """
+    places = min(places, views.RANKS)
     ours = (pod for pod in pods if pod.owner == view.uid and (pod.gated or pod.attempt == attempt))
     present = [pod for pod in ours if not pod.gone]
     taken = {pod.index: pod for pod in present if not pod.gated and 0 <= pod.index < places}

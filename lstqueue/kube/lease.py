@@ -36,7 +36,7 @@ class LeaseError(Exception):
     """Leading is not possible, or no more; the message says why and what to do."""
 
 
-class LostError(LeaseError):
+class LostError(LeaseError, port.FencedError):
     """This process does not lead and may write nothing."""
 
 
@@ -85,14 +85,14 @@ class Elector:
         self._refused_at: float | None = None
 
     @property
-    def leader_until(self) -> float:
-        """Time of the loop's clock from which on no write may begin; minus infinity when not leading."""
-        return self._until
-
-    @property
     def leading(self) -> bool:
         """Whether a write may begin."""
         return asyncio.get_running_loop().time() < self._until
+
+    @property
+    def refused(self) -> str:
+        """Why the server does not let this candidate use the Lease, "" while it does or is out of reach."""
+        return self._trouble if self._refused_at is not None else ""
 
     def check(self) -> None:
         """Let a write begin.
@@ -119,8 +119,10 @@ class Elector:
         while True:
             try:
                 async with self._turn:
-                    await self._within(self._take(), self.terms.answer)
-                self._answered()
+                    wrote = await self._within(self._take(), self.terms.answer)
+                if wrote or not self.refused:
+                    # That it can be read says nothing about a server that would not have it written.
+                    self._answered()
             except port.ConflictError:
                 pass  # another candidate was quicker
             except port.ApiError as error:
@@ -163,8 +165,8 @@ class Elector:
 
     # A candidate
 
-    async def _take(self) -> None:
-        """Look at the Lease, and take it if it is free."""
+    async def _take(self) -> bool:
+        """Look at the Lease, and take it if it is free; return whether it was written, or claimed."""
         raw = await self._read()
         at = asyncio.get_running_loop().time()
         holder = lease_record.holder_of(raw)
@@ -173,13 +175,14 @@ class Elector:
         self.holder = holder
         self._watchman.see(raw, at)
         if at < self._watchman.free_at:
-            return
+            return False
         if not self._watchman.unsure:
             await self._write(raw, again=holder == self.terms.identity)
-            return
+            return True
         self._watchman.claim()
         made = await self._write(raw, again=False, leads=False)
         self._watchman.see(made, asyncio.get_running_loop().time())
+        return True
 
     def _failed(self, error: port.ApiError) -> None:
         """Note a try that failed; say so once.

@@ -81,7 +81,8 @@ class LimitedApi:
         rate: writes per second; 0 is no limit.
         burst: writes at once after a rest.
         in_flight: requests, reads included, that may be unanswered at a time.
-        fence: called when a write is about to be sent, after all waiting; what it raises keeps it from that.
+        fence: called when a write is about to be sent, after all waiting; what it raises, a
+            `port.FencedError`, keeps it from that.
 
     Attributes:
         requests: requests sent, by (verb, plural of the kind). Dry runs count as the verb `dry_run`, as they

@@ -73,6 +73,17 @@ class WatchEvent:
     object: Object
 
 
+REASONS = frozenset(
+    {
+        *("AlreadyExists", "BadRequest", "Conflict", "Expired", "Forbidden", "Gone", "InternalError"),
+        *("Invalid", "MethodNotAllowed", "NotAcceptable", "NotFound", "RequestEntityTooLarge"),
+        *("ServerTimeout", "ServiceUnavailable", "StoreReadError", "Timeout", "TooManyRequests"),
+        *("Unauthorized", "UnsupportedMediaType", "Closed", "ConnectionFailed", "Unreadable"),
+    }
+)
+"""The words of `ApiError.reason` that API servers and our clients use; webhooks find others."""
+
+
 class ApiError(Exception):
     """The API server refused a request, or no answer came.
 
@@ -85,6 +96,10 @@ class ApiError(Exception):
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
+
+
+class FencedError(Exception):
+    """Whoever asks may write nothing any more and has to end; it is no failure of one request."""
 
 
 class NotFoundError(ApiError):

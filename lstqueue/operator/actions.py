@@ -13,7 +13,7 @@ from lstqueue.api import names
 from lstqueue.jobs import inline
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
-from lstqueue.operator import commits, intake, ledger, outbox, steps, units
+from lstqueue.operator import commits, intake, ledger, outbox, skew, steps, units
 
 Urgency = outbox.Urgency
 _REMOVAL = 60_000
@@ -31,12 +31,14 @@ class Actions:
         commit: commits.Commits,
         *,
         now: Callable[[], int],
+        clock: skew.Skew,
     ) -> None:
         self._api = api
         self._cache = cache
         self._out = out
         self._commit = commit
         self._now = now
+        self._clock = clock
 
     def step(self, record: caches.Record, step: steps.Step) -> None:
         """Carry out what the lifecycle asks for."""
@@ -69,7 +71,11 @@ class Actions:
         shape, existing = job.spec.shape, job.spec.ref is not None
 
         async def run() -> None:
-            answered(record, await asked.ask(job.gang(), shape, templates, existing=existing))
+            answer = await asked.ask(job.gang(), shape, templates, existing=existing)
+            spec = record.ledger.spec
+            # The template of an existing Job may be edited while it is suspended: then it is asked anew.
+            if spec is not None and spec.shape == shape:
+                answered(record, answer)
 
         self._out.submit(Urgency.COMMIT, job.uid, run, done=lambda: self._cache.touch(job.uid))
 
@@ -201,6 +207,7 @@ class Actions:
         job = record.ledger
 
         async def run() -> None:
+            await self._clock.check(job.namespace)
             with contextlib.suppress(port.NotFoundError):
                 await self._api.delete(
                     port.DEADLINE_JOBS,
@@ -219,6 +226,9 @@ class Actions:
 
         async def run() -> None:
             for patch in step.patches:
+                if patch.remove:
+                    await self._removed(patch)
+                    continue
                 write = self._api.patch_status if patch.subresource else self._api.patch
                 raw = await write(patch.resource, patch.namespace, patch.name, patch.body)
                 if patch.resource == port.JOBS:
@@ -233,6 +243,11 @@ class Actions:
                     self._cache.apply_ledger("MODIFIED", raw)
 
         self._out.submit(Urgency.STEP, record.ledger.uid, run, start=step.start)
+
+    async def _removed(self, patch: steps.Patch) -> None:
+        """Delete an existing object, with all that it made; its end comes by the watch."""
+        with contextlib.suppress(port.NotFoundError):
+            await self._api.delete(patch.resource, patch.namespace, patch.name, uid=patch.remove)
 
     def _discard(self, record: caches.Record, step: steps.Step) -> None:
         async def run() -> None:

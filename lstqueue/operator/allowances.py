@@ -112,6 +112,23 @@ class Allowances:
             self._charge(record)
         return short
 
+    def in_the_way(self, uid: str) -> tuple[str, list[str], list[str]]:
+        """Return (namespace, quotas, jobs): which quotas a waiting gang is too large for, and who uses them.
+
+        The names of those that have room in the namespace, since each of them is charged by each quota that
+        counts what they are made of; none where no quota is in the way.
+        """
+        record = self._records.get(uid)
+        if record is None or not (record.short or record.held_code == EXCEEDED):
+            return "", [], []
+        namespace, short = record.ledger.namespace, []
+        for quota, left in self._left.get(namespace, ()):
+            needed = _needed(record, quota)
+            if any(needed.get(key, 0) > max(left[key], 0) for key, _ in quota.hard):
+                short.append(quota.name)
+        mates = (one for one in self._records.values() if one.ledger.namespace == namespace and _holds(one))
+        return namespace, short, sorted(one.ledger.name for one in mates if one.ledger.uid != uid)
+
     def _count(self) -> None:
         """Reckon what is left of each quota beside what was admitted."""
         self._left = {

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from lstqueue.api import conditions, times
+from lstqueue.api import conditions
 from lstqueue.engine import model
-from lstqueue.operator import events, ledger
+from lstqueue.jobs import owners
+from lstqueue.operator import events, holding, ledger
 
 Phase = ledger.Phase
 _KINDS = conditions.Type
-_MISSED = "DeadlineMissed"
+_IN_VAIN = frozenset({Phase.FAILED, Phase.REJECTED})
 _FOR_SOMEBODY = frozenset(
     {
         model.Code.QUEUE_NOT_FOUND,
@@ -28,11 +29,21 @@ _FOR_SOMEBODY = frozenset(
 
 
 class Announcer:
-    """Tells of status writes; `name_of` returns "namespace/name" of a DeadlineJob by its UID, "" for none."""
+    """Tells of status writes.
 
-    def __init__(self, tell: Callable[[events.Note], None], name_of: Callable[[str], str]) -> None:
+    `name_of` returns "namespace/name" of a DeadlineJob by its UID, "" for none, and `cron_job_of` the CronJob
+    that made a Job by the UID of that.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[events.Note], None],
+        name_of: Callable[[str], str],
+        cron_job_of: Callable[[str], owners.Owner | None],
+    ) -> None:
         self._tell = tell
         self._name_of = name_of
+        self._cron_job_of = cron_job_of
 
     def wrote(self, before: ledger.Ledger, after: ledger.Ledger, queue: str) -> None:
         """Tell what a committed status write has changed for the Job that the DeadlineJob refers to."""
@@ -43,6 +54,15 @@ class Announcer:
         subject = events.Subject(ref.api_version, ref.kind, after.namespace, ref.name, uid)
         for reason, words, warning in told(before, after, queue, self._name_of):
             self._tell(events.Note(subject, reason, words, warning=warning))
+        ends = after.status.phase is not before.status.phase and after.status.phase in _IN_VAIN
+        owner = self._cron_job_of(uid) if ends and after.unit_uid == uid else None
+        if owner is not None:
+            above = events.Subject(owner.api_version, owner.kind, after.namespace, owner.name, owner.uid)
+            words = (
+                f"Job {ref.name} was ended by lstqueue ({_finished(after.status)}) and is removed, so that "
+                f"the next may run; {_where(after)}"
+            )
+            self._tell(events.Note(above, "JobEnded", words, warning=True))
 
 
 def told(
@@ -52,17 +72,17 @@ def told(
     old, new = before.status, after.status
     if new.phase is not old.phase:
         yield from _turn(after, old.phase, queue, name_of)
-    elif new.phase is Phase.PENDING and not old.observed:
-        yield "Queued", f"waits in queue {queue or '(none)'}; {_where(after)}", False
+    elif new.phase is Phase.PENDING and not old.observed and queue:
+        yield "Queued", f"waits in queue {queue}; {_where(after)}", False
     said = (after.spoken.get("pending") or {}).get("message", "")
     if new.held and new.held != old.held:
         yield new.held, said, True
     code = new.published.code
     if code in _FOR_SOMEBODY and code is not old.published.code and new.phase is Phase.PENDING:
         yield code.value, said, True
-    deadline = after.spec.deadline if after.spec is not None else None
-    if _missed(new) and not _missed(old) and deadline is not None and _finished(new) != _MISSED:
-        yield _MISSED, f"its deadline {times.format(deadline)} has passed", True
+    missed = conditions.get(new.conditions, _KINDS.DEADLINE_MISSED)
+    if missed is not None and _missed(new) and not _missed(old) and _finished(new) != missed.reason:
+        yield missed.reason, missed.message, True
 
 
 def _turn(
@@ -80,7 +100,7 @@ def _turn(
     elif status.phase is Phase.SUSPENDING:
         words = _words(status, _KINDS.SUSPENDED) or _words(status, _KINDS.ADMITTED)
         if status.suspension == ledger.INACTIVE and not words:
-            words = f"spec.active of DeadlineJob {after.name} is false; set it to true to queue it again"
+            words = holding.paused(after)
         words = words or f"see DeadlineJob {after.name}"
         yield "Suspended", f"{status.suspension}: {words}", True
     elif status.phase in (Phase.FAILED, Phase.REJECTED):

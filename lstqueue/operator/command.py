@@ -76,13 +76,25 @@ async def serve(options: Options, settings: all_settings.Settings) -> None:
         elector=elector,
         before=before,
     )
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # kopf brings handlers of its own; until then process 1 of a container would ignore both.
-        asyncio.get_running_loop().add_signal_handler(number, running.stop.set)
+    signals = asyncio.create_task(_stop_on_signals(running))
     try:
         await running.run()
     finally:
+        signals.cancel()
         await api.close()
+
+
+async def _stop_on_signals(running: shell.Shell) -> None:
+    """Have signals stop it. kopf's own handlers, which replace these, take a second signal for a bug."""
+    _take_signals(running)  # until kopf is there process 1 of a container would ignore both
+    await running.running.wait()
+    await asyncio.sleep(0)
+    _take_signals(running)
+
+
+def _take_signals(running: shell.Shell) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, running.stop.set)
 
 
 def election(options: Options) -> lease.Terms | None:

@@ -15,7 +15,7 @@ from typing import Any
 from lstqueue.engine import model
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
-from lstqueue.operator import holding, ledger, outbox, runs, starts, statuses, steps
+from lstqueue.operator import holding, ledger, outbox, runs, skew, starts, statuses, steps
 
 Urgency = outbox.Urgency
 Phase = ledger.Phase
@@ -24,12 +24,17 @@ Make = Callable[[ledger.Ledger], "Said | None"]
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A status to write and the words that go with it."""
+    """A status to write and the words that go with it; a `timed` one is final, and true by our clock only."""
 
     status: ledger.Status
     why: str
     message: str = ""
     words: statuses.Words | None = None
+    timed: bool = False
+
+
+_TIMED = frozenset({"MaxRunTimeExceeded", "DeadlineMissed", "Infeasible"})
+"""Why a job ends when it does for nothing but the time it is."""
 
 
 class Commits:
@@ -42,12 +47,14 @@ class Commits:
         out: outbox.Outbox,
         *,
         now: Callable[[], int],
+        clock: skew.Skew,
         wrote: Callable[[ledger.Ledger, ledger.Ledger, str], None],
     ) -> None:
         self._api = api
         self._cache = cache
         self._out = out
         self._now = now
+        self._clock = clock
         self._wrote = wrote
 
     def admit(self, record: caches.Record, admission: model.Admission, update: model.Update | None) -> None:
@@ -55,11 +62,11 @@ class Commits:
         job = record.ledger
         assert job.spec is not None
         placed = place(job, admission, at=self._now(), unit=record.unit.uid if record.unit else "")
-        shape, groups, words = job.spec.shape, record.shapes or (), self._words(record, update)
+        groups, words = record.shapes or (), self._words(record, update)
         record.ungated_at = 0
 
         def make(seen: ledger.Ledger) -> Said | None:
-            if seen.spec is None or seen.spec.shape != shape or not self._may_take(seen, placed.queue):
+            if not self._may_take(seen, job, placed.queue):
                 return None
             published = published_by(update) if update else seen.status.published
             status = replace(
@@ -81,11 +88,11 @@ class Commits:
         """Commit a claim: nobody is suspended for it before this is written."""
         job = record.ledger
         assert job.spec is not None
-        shape, groups, words = job.spec.shape, record.shapes or (), self._words(record, update)
+        groups, words = record.shapes or (), self._words(record, update)
         claimed = replace(claiming.claim, committed=True)
 
         def make(seen: ledger.Ledger) -> Said | None:
-            if seen.spec is None or seen.spec.shape != shape or not self._may_take(seen, claiming.queue):
+            if not self._may_take(seen, job, claiming.queue):
                 return None
             published = published_by(update) if update else seen.status.published
             status = replace(
@@ -110,8 +117,7 @@ class Commits:
                 return None
             status = steps.given_back(seen.status)
             if drop.avoid:
-                now = self._now()
-                status = starts.avoiding(status, drop.avoid, now, length=drop.avoid_until - now)
+                status = starts.avoiding(status, drop.avoid, self._now(), until=drop.avoid_until)
             return Said(status, "ClaimDropped", message=drop.why)
 
         self._submit(record, make, Urgency.COMMIT, said=record.ledger.status.published)
@@ -121,7 +127,7 @@ class Commits:
 
         def make(seen: ledger.Ledger) -> Said | None:
             status, now = seen.status, self._now()
-            if status.attempt != wanted.attempt or seen.final or not self._justified(wanted):
+            if status.attempt != wanted.attempt or seen.final or not self._justified(seen, wanted):
                 return None
             if status.phase in (Phase.ADMITTED, Phase.RUNNING):
                 after = steps.suspended(status, wanted.why.value, now, for_uid=wanted.for_uid)
@@ -134,12 +140,16 @@ class Commits:
 
         self._submit(record, make, Urgency.STEP, said=record.ledger.status.published)
 
-    def _justified(self, wanted: model.Suspend) -> bool:
-        """Whether the claim still stands that it is for: otherwise the victim is spared."""
+    def _justified(self, seen: ledger.Ledger, wanted: model.Suspend) -> bool:
+        """Whether the drain or the claim still stands that it is for: otherwise the victim is spared."""
         if not wanted.for_uid:
-            return True
+            emptied = self._cache.queues.get(self._cache.queue_of(seen))
+            return emptied is not None and emptied.engine.drained and not emptied.engine.observed
         owner = self._cache.records.get(wanted.for_uid)
         if owner is None or not owner.ledger.may_claim or holding.hindered(owner, self._cache):
+            return False
+        queue = self._cache.queues.get(self._cache.queue_of(owner.ledger))
+        if queue is None or queue.engine.held or queue.engine.observed:
             return False
         claim = owner.ledger.status.claim
         return claim is not None and model.Victim(wanted.uid, wanted.attempt) in claim.victims
@@ -150,41 +160,52 @@ class Commits:
         owner = self._cache.records.get(wanted.for_uid)
         return f"makes room for {owner.ledger.key}" if owner else "makes room for another job"
 
-    def _may_take(self, seen: ledger.Ledger, queue: str) -> bool:
-        """Whether a decision to give it room in a queue still is about this very job."""
+    def _may_take(self, seen: ledger.Ledger, judged: ledger.Ledger, queue: str) -> bool:
+        """Whether a decision to give it room in a queue still is about the job that was judged."""
         waits = seen.status.phase in (Phase.PENDING, Phase.CLAIMING)
-        return seen.may_claim and waits and self._cache.queue_of(seen) == queue
+        same = seen.generation == judged.generation and _shape(seen) == _shape(judged)
+        return same and seen.may_claim and waits and self._cache.queue_of(seen) == queue
 
-    def step(self, record: caches.Record, step: steps.Step) -> None:
-        """Write what the lifecycle asks for, if nothing has changed since it did."""
+    def step(self, record: caches.Record, step: steps.Step, update: model.Update | None = None) -> None:
+        """Write what the lifecycle asks for, if nothing has changed since it did.
+
+        `update` is what a pass has found out about a gang that returns to the queue, said in the same write.
+        """
         assert step.status is not None
         version, status, why = record.ledger.version, step.status, step.why
+        words = self._words(record, update) if update is not None else None
+        held = self._held(record, update)
 
         def make(job: ledger.Ledger) -> Said | None:
             if job.version != version:
                 return None
-            shown = replace(status, published=job.status.published)
+            published = job.status.published if update is None else published_by(update)
+            shown = replace(status, published=published, held=status.held if update is None else held)
             if shown.phase is not Phase.PENDING:
                 shown = replace(shown, published=replace(shown.published, code=None), held="")
-            return Said(shown, why, message=step.words or (why if " " in why else ""))
+            message = step.words or (why if " " in why else "")
+            timed = shown.phase in ledger.FINAL and why in _TIMED
+            return Said(shown, why, message=message, words=words, timed=timed)
 
         # A gang that starts again under its hold claims all of it from now on, whatever its old Jobs count.
         again = status.phase is Phase.ADMITTED and record.ledger.status.phase is Phase.SUSPENDING
         assumed = status.admission if again else None
-        self._submit(record, make, Urgency.STEP, said=status.published, assumed=assumed)
+        said = status.published if update is None else published_by(update)
+        self._submit(record, make, Urgency.STEP, said=said, assumed=assumed)
 
     def report(self, record: caches.Record, update: model.Update) -> None:
         """Tell the user what the pass found out about a job."""
         groups, words = record.shapes or (), self._words(record, update)
-        held, _ = holding.back(record, self._cache)
+        held, judged = self._held(record, update), record.ledger.generation
 
         def make(seen: ledger.Ledger) -> Said | None:
-            if seen.final or seen.deleting:
+            # What was found out about another spec is said of none: the next pass judges this one.
+            if seen.final or seen.deleting or seen.generation != judged:
                 return None
             status = replace(
                 seen.status,
                 published=published_by(update),
-                held=held if update.code is model.Code.HELD_BACK else "",
+                held=held,
                 gang=statuses.gang_text(groups) or seen.status.gang,
             )
             why = statuses.code(status) or seen.status.phase.value
@@ -192,11 +213,17 @@ class Commits:
 
         self._submit(record, make, Urgency.REPORT, said=published_by(update))
 
+    def _held(self, record: caches.Record, update: model.Update | None) -> str:
+        """Return the code of what holds a job back, "" where that is the engine's, or nothing does."""
+        waits = update is not None and update.code is model.Code.HELD_BACK
+        return holding.back(record, self._cache)[0] if waits else ""
+
     def reject(self, record: caches.Record, *, reason: str, message: str) -> None:
         """End a job that only a new object could mend."""
+        shape = _shape(record.ledger)
 
         def make(seen: ledger.Ledger) -> Said | None:
-            if seen.final or seen.status.admission is not None:
+            if seen.final or seen.status.admission is not None or _shape(seen) != shape:
                 return None
             status = replace(seen.status, phase=Phase.REJECTED, completed=self._now())
             return Said(status, reason, message=message)
@@ -234,7 +261,7 @@ class Commits:
         claiming: model.Claim | None = None,
     ) -> None:
         """Queue a status write. `make` gets the ledger entry when its turn comes and may return None."""
-        uid, wrote = record.ledger.uid, False
+        uid, generation, wrote = record.ledger.uid, record.ledger.generation, False
         record.said, record.engine_job = said, None
         if assumed is not None:
             record.assumed = assumed
@@ -255,6 +282,10 @@ class Commits:
             nonlocal wrote
             job = record.ledger
             asked = make(job)
+            if asked is not None and asked.timed:
+                await self._clock.check(job.namespace)
+                job = record.ledger
+                asked = make(job)
             body = self._body(job, asked) if asked is not None else {}
             if body:
                 try:
@@ -269,10 +300,16 @@ class Commits:
 
         def done() -> None:
             # Nothing waits for a report that had nothing to say, and saying so again would never end.
-            if wrote or urgency is not Urgency.REPORT:
-                self._out.went_through(uid)
+            self._over(record, generation, waited_for=wrote or urgency is not Urgency.REPORT)
 
         self._out.submit(urgency, uid, run, done=done, dropped=settle)
+
+    def _over(self, record: caches.Record, judged: int, *, waited_for: bool) -> None:
+        """Have a job looked at for which a write was waited for, or whose spec is another than was judged."""
+        if waited_for:
+            self._out.went_through(record.ledger.uid)
+        elif record.ledger.generation != judged:
+            self._cache.touch(record.ledger.uid)
 
     def _body(self, job: ledger.Ledger, said: Said) -> dict[str, Any]:
         now = self._now()
@@ -281,7 +318,9 @@ class Commits:
         status = replace(said.status, observed=job.generation if judged else job.status.observed)
         if judged and job.generation > job.status.observed:
             # A spec that has changed is judged anew: its deadline, and whether it can start.
-            status = replace(status, best_effort=False, back_off=replace(status.back_off, count=0))
+            status = replace(status, best_effort=False, back_off=starts.anew(status.back_off))
+        # Shown beside what is written in any case: the default of a namespace is a label that may change.
+        status = replace(status, queue=self._cache.queue_of(job))
         if not status.unit:
             status = replace(status, unit=self._cache.units.seen_first(job))
         # A condition's reason is one word; a sentence goes into its message.
@@ -293,8 +332,12 @@ class Commits:
             end=status.completed or now,
             reason=word,
             min_run=self._cache.min_run(job),
+            words=said.message,
         )
-        status = statuses.with_conditions(job, status, now=now, why=word, message=said.message)
+        pending = said.words.pending if said.words is not None else ""
+        status = statuses.with_conditions(
+            job, status, now=now, why=word, message=said.message, pending=pending
+        )
         return statuses.patch(job, status, words=said.words)
 
     def _words(self, record: caches.Record, update: model.Update | None) -> statuses.Words:
@@ -305,6 +348,10 @@ class Commits:
             estimate=estimate,
             source="User" if user else "QueueDefault",
         )
+
+
+def _shape(job: ledger.Ledger) -> str:
+    return job.spec.shape if job.spec is not None else ""
 
 
 def published_by(update: model.Update) -> model.Published:

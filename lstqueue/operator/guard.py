@@ -2,8 +2,9 @@
 
 Every other error ends the process, which starts again from what the API shows. But an object that cannot be
 dealt with would be there again, and end the next one too: nobody's job would start until somebody found it.
-So what is done for a single object is tried here; the error is logged with its traceback and counted, and the
-object is left out or held back. Errors of the API are not meant: those have their own handling.
+So what is done or written for a single object is tried here; the error is logged with its traceback and
+counted, and the object is left out or held back. Errors of the API are not meant: those have their own
+handling. Nor is a fence, which forbids all writing and has to end the process.
 """
 
 from __future__ import annotations
@@ -11,15 +12,26 @@ from __future__ import annotations
 import functools
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from lstqueue.kube import port
 
 Object = Mapping[str, Any]
 
 CODE = "Unreadable"
 """Why a DeadlineJob waits that could not be dealt with."""
 
+T = TypeVar("T")
+
 _LOG = logging.getLogger(__name__)
+
+
+class DefectError(port.ApiError):
+    """An error of ours in the middle of a write: what came of that is as unknown as without an answer."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(0, "Defect", problem)
 
 
 class Guard:
@@ -33,10 +45,28 @@ class Guard:
         try:
             do()
         except Exception as error:  # any error: see the module's docstring
-            self.counts[kind] += 1
-            _LOG.exception("%s %s cannot be dealt with, and is left aside", kind, name)
-            return f"{type(error).__name__}: {error}"[:200]
+            return self._note(kind, name, error)
         return ""
+
+    async def calls(self, kind: str, name: str, make: Callable[[], Awaitable[T]]) -> T:
+        """Return what calls for one object do.
+
+        Raises:
+            ApiError: as they do.
+            FencedError: as they do.
+            DefectError: instead of any other error.
+        """
+        try:
+            return await make()
+        except (port.ApiError, port.FencedError):
+            raise
+        except Exception as error:  # any error: see the module's docstring
+            raise DefectError(self._note(kind, name, error)) from error
+
+    def _note(self, kind: str, name: str, error: Exception) -> str:
+        self.counts[kind] += 1
+        _LOG.exception("%s %s cannot be dealt with, and is left aside", kind, name)
+        return f"{type(error).__name__}: {error}"[:200]
 
     def each(self, kind: str, apply: Callable[[str, Any], None]) -> Callable[[str, Any], None]:
         """Return a handler of events that goes on with the next object whatever is wrong with one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lstqueue.api import names
+from lstqueue.engine import words as engine_words
 from lstqueue.operator import allowances, guard, ledger
 from lstqueue.operator import cache as caches
 
@@ -16,12 +17,12 @@ def back(record: caches.Record, cache: caches.Cache) -> Why:
     The code is empty too where the engine's own, HeldBack, says all there is to say.
     """
     job = record.ledger
-    if record.unreadable:
-        return guard.CODE, record.unreadable
+    if record.unreadable or record.odd:
+        return guard.CODE, record.unreadable or record.odd
     if job.deleting:
         return "", "is being deleted"
     if job.spec is not None and not job.spec.active:
-        return "Inactive", "is paused; set spec.active to true to queue it again"
+        return ledger.INACTIVE, paused(job)
     if record.hindered[0]:
         return record.hindered
     short = (allowances.EXCEEDED, record.short) if record.short else None
@@ -29,6 +30,13 @@ def back(record: caches.Record, cache: caches.Cache) -> Why:
     if record.held_back and not (short and record.held_code == allowances.EXCEEDED):
         return record.held_code, record.held_back
     return _by_queue(record, cache) or short or _for_a_while(record, cache)
+
+
+def paused(job: ledger.Ledger) -> str:
+    """Say that a job is not to run, and how its user lets it: a labelled Job has a switch of its own."""
+    if job.unit_uid and job.spec is not None and job.spec.ref is not None:
+        return f"is paused; resume Job {job.spec.ref.name} (spec.suspend: false) to queue it again"
+    return "is paused; set spec.active to true to queue it again"
 
 
 def hindered(record: caches.Record, cache: caches.Cache) -> bool:
@@ -52,9 +60,10 @@ def _by_queue(record: caches.Record, cache: caches.Cache) -> Why | None:
     job = record.ledger
     name = cache.queue_of(job)
     if not name:
+        field = engine_words.field("spec.queue", labelled=bool(job.unit_uid))
         return (
             "QueueNotSet",
-            f"names no queue and namespace {job.namespace} has no default; set spec.queue, or label the "
+            f"names no queue and namespace {job.namespace} has no default; set the {field}, or label the "
             f"namespace {names.LABEL_DEFAULT_QUEUE}",
         )
     queue = cache.queues.get(name)

@@ -10,7 +10,7 @@ though not for good, since LimitRanges and policies change.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +78,10 @@ class Intake:
             if key[0] == namespace and answer.reason == allowances.EXCEEDED:
                 del self._answers[key]
 
+    def forget_all(self) -> None:
+        """Ask anew about everything, for it is not known any more when answers cease to hold."""
+        self._answers.clear()
+
     async def ask(
         self,
         gang: inline.Gang,
@@ -109,8 +113,16 @@ class Intake:
         self, gang: inline.Gang, templates: Mapping[str, Mapping[str, Any]], existing: bool
     ) -> Answer:
         groups, charges, priority_class = [], [], ""
+        # Before the server is asked, which would speak of the gate that is ours, and of one thing at a time.
+        found = [
+            f"{_where(name, existing=existing)}.{constraint}"
+            for name, _ in gang.groups
+            for constraint in podspec.unsupported(templates[name].get("spec"))
+        ]
+        if found:
+            return Answer(problem=_not_modelled(found), reason="UnsupportedConstraint", final=True)
         for name, replicas in gang.groups:
-            where = "spec.template" if existing else f"spec.groups[{name}].template"
+            where = _where(name, existing=existing)
             try:
                 if existing:
                     body = batch.probe_pod(templates[name])
@@ -146,6 +158,17 @@ class Intake:
         return "" if found.get("globalDefault") else chosen
 
 
+def _where(group: str, *, existing: bool) -> str:
+    return "spec.template" if existing else f"spec.groups[{group}].template"
+
+
+def _not_modelled(fields: Sequence[str]) -> str:
+    """Say that a template asks for what placement cannot honour, all of it at once."""
+    if len(fields) == 1:
+        return f"{fields[0]} is not modelled by the placement; remove it"
+    return f"{', '.join(fields[:-1])} and {fields[-1]} are not modelled by the placement; remove them"
+
+
 def _by_policy(error: port.InvalidError) -> bool:
     """Whether somebody's policy refused, which may change, and not the server's own validation.
 
@@ -159,9 +182,9 @@ def _refusal(spec: Mapping[str, Any], *, existing: bool) -> str:
 
     The priority of an `existing` job is the business of its queue, which lists the classes it takes.
     """
-    constraint = podspec.unsupported(spec)
-    if constraint:
-        return f"{constraint} is not modelled by the placement; remove it"
+    constraints = podspec.unsupported(spec)
+    if constraints:
+        return _not_modelled(constraints)
     if existing:
         return ""
     if spec.get("priorityClassName") != names.PRIORITY_CLASS and spec.get("preemptionPolicy") != "Never":

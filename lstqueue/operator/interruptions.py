@@ -8,6 +8,7 @@ before failures, which often are only their consequence: pods of a dead node are
 from __future__ import annotations
 
 from lstqueue.api import durations
+from lstqueue.engine import words as engine_words
 from lstqueue.operator import ledger, members, starts, steps
 
 Phase = ledger.Phase
@@ -50,7 +51,8 @@ def _limits(kind: steps.Kind, gang: members.Gang, now: int) -> Step | None:
     status, spec = gang.ledger.status, gang.ledger.spec
     assert spec is not None
     if spec.max_run is not None and now >= status.started + spec.max_run:
-        words = f"it ran longer than spec.maxRunTime, {durations.format(spec.max_run)}"
+        field = engine_words.field("spec.maxRunTime", labelled=bool(gang.ledger.unit_uid))
+        words = f"it ran longer than {field}, {durations.format(spec.max_run)}"
         return Step(status=steps.over(status, Phase.FAILED, now), why="MaxRunTimeExceeded", words=words)
     if gang.unready_since and now >= gang.unready_since + gang.recovery_timeout:
         who = kind.standing(gang)

@@ -19,7 +19,7 @@ from lstqueue.api import names, times
 from lstqueue.jobs import batch, owners
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
-from lstqueue.operator import events, ledger, units
+from lstqueue.operator import events, guard, ledger, units
 from lstqueue.operator import settings as all_settings
 
 Object = dict[str, Any]
@@ -34,6 +34,16 @@ LEFT_RUNNING = (
     "are let go where they will; suspend it to have it queued again where a queue takes it"
 )
 """What is told of a Job that is left alone."""
+ENDED = (
+    "was ended by lstqueue ({}) and is not queued again, though its DeadlineJob is gone; remove its "
+    "annotation lstqueue.dev/ended, or resume it, to have it queued anew"
+)
+"""What is told of a Job that was suspended for good."""
+KEPT_BY = (
+    "is being deleted, and its finalizer {} keeps it: nothing stops its pods, and lstqueue counts on their "
+    "room only when they have ended; have whoever set the finalizer remove it"
+)
+"""What is told of a Job that is deleted and stays."""
 KEPT = 7 * 86_400
 """Seconds for which the DeadlineJob of a Job that has ended is kept."""
 
@@ -101,7 +111,7 @@ class Keeper:
         Returns when (ms) it has to be tried again, 0 for not.
         """
         failures, retry_at = self._name_failures.get(name, (0, 0))
-        if retry_at > now:
+        if now < retry_at <= now + _REFUSED:
             return retry_at
         try:
             raw = await self._api.get(port.JOBS, *name)
@@ -122,8 +132,10 @@ class Keeper:
     async def _keep(self, entry: units.Entry) -> int:
         """Look after one Job; return when (ms) it has to be tried again, 0 for not."""
         try:
-            await self._attend(entry)
+            await self._cache.guard.calls(port.JOBS.kind, entry.view.key, lambda: self._attend(entry))
         except port.ApiError as error:
+            if isinstance(error, guard.DefectError):
+                self._tell(entry, guard.CODE, guard.words(error.message))
             _LOG.warning("looking after Job %s did not go through: %s", entry.view.key, error)
             entry.retry_at = self._now() + self._pause(entry.failures, error)
             entry.failures += 1
@@ -144,6 +156,8 @@ class Keeper:
     async def _attend(self, entry: units.Entry) -> None:
         """Do what a labelled Job needs: its place, its DeadlineJob, and the words its user needs."""
         self._tell_stops(entry)
+        if entry.view.stays and not (entry.view.suspended or entry.view.over):
+            self._tell(entry, "KeptByFinalizer", KEPT_BY.format(entry.view.kept_by))
         if entry.let_go:
             self._tell(entry, units.LEFT_RUNNING, LEFT_RUNNING)
         if not entry.labelled or entry.view.over or entry.view.deleting:
@@ -167,10 +181,19 @@ class Keeper:
         self._tell_problems(entry, reading)
         if entry.view.queue and "queue" not in reading.spec:
             return
-        ours = next((job for job in kept if job.unit_uid == entry.view.uid), None)
+        await self._provide(entry, kept, reading)
+
+    async def _provide(self, entry: units.Entry, kept: list[ledger.Ledger], reading: asked.Reading) -> None:
+        """Have a DeadlineJob speak for a Job, as its annotations say; where it was ended there is none."""
+        view = entry.view
+        ended = view.annotation("ended")
+        if ended and not kept and view.suspended:
+            self._tell(entry, "Ended", ENDED.format(ended[: asked.LONGEST]))
+            return
+        ours = next((job for job in kept if job.unit_uid == view.uid), None)
         if ours is not None:
             await self._follow(entry, ours, reading)
-        elif not any(not job.final or job.status.unit == entry.view.uid for job in kept):
+        elif not any(not job.final or job.status.unit == view.uid for job in kept):
             await self._create(entry, reading)
 
     def _other_manager(self, view: batch.UnitView) -> str:
@@ -237,8 +260,12 @@ class Keeper:
         """Tell that a Job was suspended though nobody asked for it, unless we have given that up."""
         if not entry.disputed and entry.stops and entry.stops[-1] > entry.told_until:
             entry.told_until = entry.stops[-1]
+            reason = "SuspendedOnSight"
             words = "ran without an admission and was suspended; it is resumed when its turn comes"
-            self._told.tell(events.Note(_subject(entry.view), "SuspendedOnSight", words, warning=True))
+            kept = self._units.ledgers_of(entry)
+            if kept and all(job.final for job in kept):
+                reason, words = "Ended", f"is over for its DeadlineJob {kept[0].name}, and stays suspended"
+            self._told.tell(events.Note(_subject(entry.view), reason, words, warning=True))
 
     def _tell_problems(self, entry: units.Entry, reading: asked.Reading) -> None:
         for reason, problems in (("BadAnnotations", reading.problems), ("UnknownAnnotation", reading.unread)):

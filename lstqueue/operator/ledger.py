@@ -78,11 +78,15 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class BackOff:
-    """After a failed start: no admission before `until`, `count` starts failed in a row, nodes to avoid."""
+    """After a failed start: no admission before `until`, `count` starts failed in a row, nodes to avoid.
+
+    `avoid_until` is when those may be tried again (ms since the epoch), 0 where that was not written.
+    """
 
     until: int = 0
     count: int = 0
     avoid: tuple[str, ...] = ()
+    avoid_until: int = 0
 
 
 NO_BACK_OFF = BackOff()
@@ -104,7 +108,8 @@ class Spec:
 
     With a `ref`, `groups` and `shape` are those of the object it names: empty until that was seen. `queue` is
     "" for the namespace's default. `checkpoint` is the interval between two, 0 for none. `deadline_note` says
-    how a time of day was taken that clocks skip or have twice.
+    how a time of day was taken that clocks skip or have twice, `expired` that the deadline was past from the
+    first.
     """
 
     queue: str
@@ -128,6 +133,7 @@ class Spec:
     on_infeasible: str = "Queue"
     ttl: int | None = None
     deadline_note: str = ""
+    expired: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +142,11 @@ class Status:
 
     `held` is the code of a reason outside the engine (a refused pod, an unreadable spec). `suspended_for` is
     the UID of the job that a suspension makes room for, `displaced_by` of those it was made for since its
-    last run of full length. `saved` is the run time (ms) that suspensions did not lose, `wasted` how many in
-    a row saved nothing. `claim_queue` is the queue in which `claim` was decided. `best_effort`: its deadline
-    was found impossible and given up. `unit` is the UID of
-    the object that `Spec.ref` names.
+    last run of full length, `preempted_at` the times (ms) of such suspensions. `saved` is the run time (ms)
+    that suspensions did not lose, `wasted` how many in a row saved nothing. `queue` is the one it was in when
+    this was written, `claim_queue` that in which `claim` was decided. `best_effort`: its deadline was found
+    impossible and given up. `unit` is the UID of the object that `Spec.ref` names, `slow` what was told last
+    of pods of its own that are late.
     """
 
     phase: Phase = Phase.PENDING
@@ -157,15 +164,18 @@ class Status:
     held: str = ""
     conditions: tuple[conditions.Condition, ...] = ()
     runs: tuple[Mapping[str, Any], ...] = ()
+    queue: str = ""
     gang: str = ""
     claim: model.Claim | None = None
     claim_queue: str = ""
     suspended_for: str = ""
     displaced_by: tuple[str, ...] = ()
+    preempted_at: tuple[int, ...] = ()
     saved: int = 0
     wasted: int = 0
     best_effort: bool = False
     unit: str = ""
+    slow: tuple[str, str] = lenient.NOT_SLOW
 
 
 SPOKEN = ("late", "pending", "deadline", "latestStartTime", "estimate")
@@ -217,7 +227,7 @@ class Ledger:
         if self.spec is None or self.spec.deadline is None or self.status.phase is Phase.REJECTED:
             return None
         told = conditions.get(self.status.conditions, conditions.Type.DEADLINE_MISSED)
-        if told is not None and told.reason == VANISHED:
+        if told is not None and told.reason in lenient.GONE:
             return None
         return self.status.phase is Phase.SUCCEEDED and self.status.completed <= self.spec.deadline
 
@@ -262,7 +272,7 @@ def read(raw: Object, known: Ledger | None = None) -> Ledger:
         deleting="deletionTimestamp" in meta,
         spec=spec,
         problem=problem,
-        status=_status(status),
+        status=_status(status, meta.get("generation", 0)),
         spoken={key: status[key] for key in SPOKEN if status.get(key) is not None},
         unit_uid=(meta.get("labels") or {}).get(names.LABEL_UNIT_UID, ""),
         written=raw["spec"] if (meta.get("labels") or {}).get(names.LABEL_LEDGER) == "true" else {},
@@ -321,11 +331,12 @@ def _base(meta: Object, created: int) -> int:
 def _spec(raw: Object, base: int) -> Spec:
     parsed = deadlinejob.parse(raw)
     ref, checkpoint = parsed.job_ref, parsed.checkpoint or deadlinejob.Checkpoint()
+    deadline = parsed.resolved_deadline(base)
     return Spec(
         queue=parsed.queue or "",
         groups=tuple((group.name, group.replicas) for group in parsed.groups),
         shape=inline.shape_hash(raw["spec"]["groups"]) if parsed.groups else "",
-        deadline=parsed.resolved_deadline(base),
+        deadline=deadline,
         estimate=parsed.estimated_duration,
         importance=parsed.importance,
         leader_decides=parsed.success_policy == "Leader",
@@ -343,14 +354,15 @@ def _spec(raw: Object, base: int) -> Spec:
         on_infeasible=parsed.on_infeasible.value,
         ttl=None if parsed.ttl_seconds_after_finished is None else parsed.ttl_seconds_after_finished * 1000,
         deadline_note=parsed.deadline_note(base),
+        expired=deadline is not None and deadline <= base,
     )
 
 
-def _status(raw: Object) -> Status:
+def _status(raw: Object, generation: int) -> Status:
     suspension, back_off = lenient.mapping(raw.get("suspension")), lenient.mapping(raw.get("backoff"))
     return Status(
         phase=_PHASES.get(lenient.text(raw.get("phase")), Phase.PENDING),
-        observed=raw.get("observedGeneration") or 0,
+        observed=_observed(raw.get("observedGeneration"), generation),
         attempt=lenient.count(raw.get("attempt")),
         restarts=lenient.count(raw.get("restarts")),
         disruptions=lenient.count(raw.get("disruptions")),
@@ -361,6 +373,7 @@ def _status(raw: Object) -> Status:
             until=lenient.time(back_off.get("until")),
             count=lenient.count(back_off.get("count")),
             avoid=lenient.texts(back_off.get("avoid")),
+            avoid_until=lenient.time(back_off.get("avoidUntil")),
         ),
         started=lenient.time(raw.get("startTime")),
         completed=lenient.time(raw.get("completionTime")),
@@ -368,16 +381,25 @@ def _status(raw: Object) -> Status:
         held=_held(lenient.mapping(raw.get("pending"))),
         conditions=lenient.condition_list(raw.get("conditions")),
         runs=lenient.objects(raw.get("runs")),
+        queue=lenient.text(raw.get("queue")),
         gang=lenient.text(raw.get("gang")),
         claim=_claim(lenient.mapping(raw.get("claim"))),
         claim_queue=lenient.text(lenient.mapping(raw.get("claim")).get("queue")),
         suspended_for=lenient.text(suspension.get("for")),
         displaced_by=lenient.texts(raw.get("displacedBy")),
+        preempted_at=lenient.moments(raw.get("preemptedAt")),
         saved=lenient.duration(raw.get("saved")),
         wasted=lenient.count(raw.get("wasted")),
         best_effort=bool(raw.get("bestEffort")),
         unit=lenient.text(raw.get("jobUid")),
+        slow=lenient.slow(lenient.mapping(raw.get("pending"))),
     )
+
+
+def _observed(raw: object, generation: int) -> int:
+    """Return which spec a status speaks of; one that is yet to come was never seen, so this one is judged."""
+    seen = lenient.count(raw)
+    return seen if seen <= generation else max(generation - 1, 0)
 
 
 def _claim(raw: Object) -> model.Claim | None:
@@ -432,7 +454,7 @@ def _admission(raw: object) -> Admission | None:
 
 def _published(raw: Object) -> model.Published:
     verdict, pending = lenient.mapping(raw.get("verdict")), lenient.mapping(raw.get("pending"))
-    late, code = raw.get("late"), lenient.text(pending.get("code"))
+    late, code = raw.get("late"), "" if lenient.slow(pending)[0] else lenient.text(pending.get("code"))
     return model.Published(
         band=model.Band.SHED if raw.get("shed") else _band(late, judged=bool(verdict)),
         code=(model.Code(code) if code in _CODES else model.Code.HELD_BACK) if code else None,
@@ -447,7 +469,7 @@ _PHASES = {phase.value: phase for phase in Phase}
 
 def _held(pending: Object) -> str:
     code = lenient.text(pending.get("code"))
-    return "" if code in _CODES else code
+    return "" if code in _CODES or lenient.slow(pending)[0] else code
 
 
 _CODES = frozenset(code.value for code in model.Code)

@@ -18,6 +18,11 @@ from lstqueue.jobs import views
 
 Object = Mapping[str, Any]
 
+REPLACED = "Replaced"
+"""Why a job ended whose Job a CronJob had made, and went on without."""
+GONE = frozenset({"JobVanished", REPLACED})
+"""Why those ended whose existing object was deleted: nobody missed a deadline then."""
+
 
 def moment(value: object) -> int | None:
     """Return a time in ms since the epoch, None for none."""
@@ -30,6 +35,11 @@ def moment(value: object) -> int | None:
 def time(value: object) -> int:
     """Return a time in ms since the epoch, 0 for none."""
     return moment(value) or 0
+
+
+def moments(value: object) -> tuple[int, ...]:
+    """Return the times of a list in ms since the epoch."""
+    return tuple(at for item in texts(value) if (at := time(item)))
 
 
 def duration(value: object) -> int:
@@ -90,3 +100,14 @@ def _condition(fields: tuple[tuple[str, Any], ...]) -> conditions.Condition | No
         return conditions.Condition.model_validate(dict(fields))
     except pydantic.ValidationError:
         return None
+
+
+STARTING, STOPPING = "Starting", "Stopping"
+"""Codes of jobs that own room: what they wait for are pods of their own. For the engine they do not wait."""
+NOT_SLOW = ("", "")
+
+
+def slow(pending: Mapping[str, Any]) -> tuple[str, str]:
+    """Return (code, sentence) of what a job that owns room was told it waits for, ("", "") for nothing."""
+    code = text(pending.get("code"))
+    return (code, text(pending.get("message"))) if code in (STARTING, STOPPING) else NOT_SLOW

@@ -16,15 +16,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from lstqueue.api import conditions, times
+from lstqueue.api import conditions
 from lstqueue.engine import model
-from lstqueue.operator import interruptions, ledger, lifecycle_inline, lifecycle_unit, members, starts, steps
+from lstqueue.engine import words as engine_words
+from lstqueue.operator import (
+    deadlines,
+    interruptions,
+    ledger,
+    lenient,
+    lifecycle_inline,
+    lifecycle_unit,
+    members,
+    starts,
+    steps,
+)
 
 Phase = ledger.Phase
 Gang = members.Gang
 Step = steps.Step
 IDLE = steps.IDLE
 
+_REPLACED_KEPT = model.HOUR
+"""Ms for which the DeadlineJob of a Job is kept that its CronJob replaced: there may be one every minute."""
 _CLOCK_ERROR = model.MINUTE
 """Times further ahead than this, in ms, were written by a clock that was wrong."""
 
@@ -42,7 +55,8 @@ def step(gang: Gang, now: int) -> Step:
     kind = kind_of(job)
     if job.deleting:
         return _leaving(kind, gang, now)
-    found = _cancelled(kind, gang, now) or _BY_PHASE[job.status.phase](kind, gang, now)
+    found = _meddled(kind, gang, now) or _cancelled(kind, gang, now)
+    found = found or _BY_PHASE[job.status.phase](kind, gang, now)
     deadline = job.spec.deadline
     if not found.idle or job.final or deadline is None:
         return found
@@ -51,6 +65,24 @@ def step(gang: Gang, now: int) -> Step:
     if not missed(job.status):
         return Step(status=job.status, why="DeadlineMissed")
     return Step(wake=now + 1) if _cancels(job) and now == deadline else found
+
+
+def _meddled(kind: steps.Kind, gang: Gang, now: int) -> Step | None:
+    """Put right what only an editor of statuses can have written: who waits, or is over, holds nothing."""
+    status = gang.ledger.status
+    held = status.admission
+    if status.phase in (Phase.PENDING, Phase.CLAIMING) and held is not None:
+        return Step(status=replace(status, admission=None), why="NotAdmitted")
+    if status.phase in ledger.FINAL and held is not None:
+        ran = Phase.RUNNING if status.started >= held.at else Phase.ADMITTED
+        return Step(status=replace(status, phase=ran, completed=0), why="NotOver")
+    if status.phase is not Phase.SUCCEEDED or not kind.unfinished(gang):
+        return None
+    # A process that has just begun may have read the Job before its end, and this after it.
+    if now < status.completed + _CLOCK_ERROR:
+        return Step(wake=status.completed + _CLOCK_ERROR)
+    stopped = steps.suspended(status, "NotOver", now)
+    return Step(status=replace(stopped, completed=0), why="NotOver", words="its Job has not succeeded yet")
 
 
 def _cancels(job: ledger.Ledger) -> bool:
@@ -65,8 +97,9 @@ def _cancelled(kind: steps.Kind, gang: Gang, now: int) -> Step | None:
         return None
     if job.status.attempt and (kind.completed(gang, now) is not None or kind.succeeding(gang)):
         return None
-    words = f"its deadline {times.format(job.spec.deadline)} has passed, and its spec.onMissed is Cancel"
-    return Step(status=steps.over(job.status, Phase.FAILED, now), why="DeadlineMissed", words=words)
+    field = engine_words.field("spec.onMissed", labelled=bool(job.unit_uid))
+    words = f"{field} is Cancel, and {deadlines.passed(job.spec)}"
+    return Step(status=steps.over(job.status, Phase.FAILED, now), why=deadlines.MISSED, words=words)
 
 
 def _leaving(kind: steps.Kind, gang: Gang, now: int) -> Step:
@@ -84,6 +117,16 @@ def missed(status: ledger.Status) -> bool:
     return conditions.is_true(status.conditions, conditions.Type.DEADLINE_MISSED)
 
 
+def requeues(job: ledger.Ledger, found: Step) -> bool:
+    """Whether a step does nothing but queue a gang again whose room has gone back with its pods.
+
+    Nothing is held until that is written, so it can wait for the words that go with it.
+    """
+    before, after = job.status, found.status
+    returns = after is not None and after.phase is Phase.PENDING and before.phase is Phase.SUSPENDING
+    return returns and before.admission is None and not job.deleting
+
+
 def refused(gang: Gang, now: int, why: str) -> Step:
     """Return the step out of a start that the API server will not have: a failed start, no node to blame."""
     spent = kind_of(gang.ledger).spent(gang)
@@ -96,16 +139,16 @@ def _pending(kind: steps.Kind, gang: Gang, now: int) -> Step:
     found = kind.stop(gang) or kind.waiting(gang) or _infeasible(gang, now)
     if found:
         return found
-    if status.back_off.until > now + starts.LONGEST_BACK_OFF:
-        # The clock was wrong when this was written.
-        sooner = replace(status.back_off, until=now + starts.back_off(status.back_off.count, None))
+    sooner = starts.put_right(status.back_off, now)
+    if sooner is not None:
         return Step(status=replace(status, back_off=sooner), why="ClockMoved")
     if not status.back_off.avoid:
         return IDLE
     until = starts.avoided_until(status.back_off)
     if now < until:
         return Step(wake=until)
-    forgiven = replace(status.back_off, avoid=()) if status.back_off.count else ledger.NO_BACK_OFF
+    counted = replace(status.back_off, avoid=(), avoid_until=0)
+    forgiven = counted if counted.count or counted.until > now else ledger.NO_BACK_OFF
     return Step(status=replace(status, back_off=forgiven), why="NodesForgiven")
 
 
@@ -152,7 +195,9 @@ def _over(kind: steps.Kind, gang: Gang, now: int) -> Step:
         return found
     if kind.outlasts(gang):
         return found
-    until = status.completed + spec.ttl
+    finished = conditions.get(status.conditions, conditions.Type.FINISHED)
+    replaced = finished is not None and finished.reason == lenient.REPLACED
+    until = status.completed + (min(spec.ttl, _REPLACED_KEPT) if replaced else spec.ttl)
     return Step(wake=until) if now < until else Step(remove=True, why="TTLExpired")
 
 

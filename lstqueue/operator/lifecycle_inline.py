@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lstqueue.api import conditions
 from lstqueue.jobs import views
 from lstqueue.operator import ledger, members, starts, steps, units
 
@@ -54,7 +55,7 @@ def failed(gang: Gang, now: int) -> Step | None:
     refused = [pod for pod in pods if pod.refused and not pod.disrupted]
     if refused:
         first = refused[0]
-        words = f"node {first.node} refused pod {first.name}: {first.reason} {first.message}".strip()
+        words = f"node {first.node} refused pod {first.name}: {first.words}"
         blamed = (pod.node for pod in refused)
         return Step(status=starts.failed(gang, blamed, now, spent=spent(gang)), why=words)
     reason, words = _broken(gang)
@@ -64,9 +65,14 @@ def failed(gang: Gang, now: int) -> Step | None:
         # A node that evicts what has not even started would do so again at once: back off, go elsewhere.
         blamed = (pod.node for pod in pods if members.evicted(pod))
         return Step(status=starts.failed(gang, blamed, now, spent=spent(gang)), why=words)
-    # It keeps its hold only if it will be started again under it.
-    keeps = members.intact(gang) and fits(gang) and not _exhausted(gang, reason)
-    return Step(status=steps.suspended(status, reason, now, keeps=keeps), why=words)
+    # It keeps its hold only if it will be started again under it, and at once.
+    over = _exhausted(gang, reason)
+    wait = 0 if over else starts.before_restart(gang, now)
+    keeps = members.intact(gang) and fits(gang) and not (over or wait)
+    stopped_ = steps.suspended(status, reason, now, keeps=keeps)
+    if wait:
+        stopped_ = replace(stopped_, back_off=replace(status.back_off, until=now + wait))
+    return Step(status=stopped_, why=words)
 
 
 def released(gang: Gang) -> bool:
@@ -135,6 +141,11 @@ def paused(gang: Gang) -> str:
     return ""
 
 
+def unfinished(_: Gang) -> bool:
+    """Its Jobs are its own affair: where one is missing nobody can tell."""
+    return False
+
+
 def outlasts(_: Gang) -> bool:
     """Its Jobs are owned by the DeadlineJob and go with it."""
     return False
@@ -151,7 +162,8 @@ def stopped(gang: Gang, now: int) -> Step:
             status = steps.next_restart(status, counted=False)
         return Step(status=steps.given_back(status), why="Suspended")
     if _exhausted(gang, status.suspension):
-        return Step(status=steps.over(status, Phase.FAILED, now), why="BackoffLimitExceeded")
+        over = steps.over(status, Phase.FAILED, now)
+        return Step(status=over, why="BackoffLimitExceeded", words=_last_straw(gang))
     again = steps.next_restart(status, counted=status.suspension == ledger.GANG_FAILED)
     if status.admission is None or not members.intact(gang):
         # Somebody else may have the room of a member that had succeeded: only a new admission is whole.
@@ -163,6 +175,18 @@ def stopped(gang: Gang, now: int) -> Step:
     return Step(status=again, why="GangRestarted")
 
 
+def _last_straw(gang: Gang) -> str:
+    """Say which failure was one too many: as it was told when the gang stopped, or as it still shows."""
+    status, spec = gang.ledger.status, gang.ledger.spec
+    assert spec is not None
+    stopped = conditions.get(status.conditions, conditions.Type.SUSPENDED)
+    told = stopped.message if stopped is not None and stopped.reason == ledger.GANG_FAILED else ""
+    words = told or _broken(gang)[1] or "a member failed"
+    again = status.restarts - status.disruptions
+    times = "once" if again == 1 else f"{again} times"
+    return f"{words}; it was restarted {times}, and spec.backoffLimit is {spec.backoff_limit}"
+
+
 def _broken(gang: Gang) -> tuple[str, str]:
     """Return why the gang cannot go on and which member it was, ("", "") when all is well."""
     pods, children = members.of_run(gang), members.current(gang)
@@ -171,8 +195,7 @@ def _broken(gang: Gang) -> tuple[str, str]:
             return ledger.GANG_DISRUPTED, f"pod {pod.name} was evicted from node {pod.node or '-'}"
     for pod in pods:
         if pod.phase == "Failed":
-            words = f"pod {pod.name} failed on node {pod.node or '-'}: {pod.reason} {pod.message}"
-            return ledger.GANG_FAILED, words.strip()
+            return ledger.GANG_FAILED, members.failure(pod)
     for name, child in children.items():
         if child.failed:
             return ledger.GANG_FAILED, f"group {name} failed: {child.reason} {child.message}".strip()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lstqueue.api import conditions
 from lstqueue.jobs import batch, slots, views
 from lstqueue.kube import port
 from lstqueue.operator import adoption, ledger, lenient, members, starts, steps, units
@@ -28,7 +29,11 @@ def stop(gang: Gang) -> Step | None:
     """Suspend a Job that runs though it may not, unless it is not ours to suspend."""
     facts, status = gang.unit, gang.ledger.status
     view = facts.view
-    if view is None or view.suspended or view.over or view.deleting:
+    if view is None or view.over or view.deleting:
+        return None
+    if _blocks_its_cron_job(gang, view):
+        return Step(patches=(replace(_patch(view, {}), remove=view.uid),))
+    if view.suspended:
         return None
     if status.phase is Phase.SUSPENDING:
         return Step(patches=(_patch(view, batch.suspend(view)),))
@@ -43,7 +48,30 @@ def stop(gang: Gang) -> Step | None:
     if _inactive(gang) and gang.ledger.unit_uid:
         # By resuming the Job its user ends the pause that suspending it had begun.
         return Step(patches=(_activate(gang.ledger),))
-    return Step(patches=(_patch(view, batch.suspend(view)),), sudden=not facts.excused)
+    ended = _ended(status) if status.phase is Phase.FAILED and gang.ledger.unit_uid else ""
+    # What we end runs until then by right; what somebody resumes after that does not.
+    known = bool(ended) and view.annotation("ended") != ended
+    sudden = not (facts.excused or known)
+    return Step(patches=(_patch(view, batch.suspend(view, ended=ended)),), sudden=sudden)
+
+
+def _blocks_its_cron_job(gang: Gang, view: batch.UnitView) -> bool:
+    """Whether a Job will never end: its CronJob would wait for that, or keep it for good.
+
+    A Job that is suspended has no deadline of its own in Kubernetes; only without it does its CronJob go on.
+    """
+    job, facts = gang.ledger, gang.unit
+    ours = job.unit_uid == view.uid and not (job.deleting or facts.hands_off or facts.refusal[0])
+    if view.cron_job is None or not ours or facts.disputed:
+        return False
+    over = job.status.phase is Phase.FAILED and (view.suspended or bool(job.status.attempt))
+    return over or (job.status.phase is Phase.REJECTED and view.suspended)
+
+
+def _ended(status: ledger.Status) -> str:
+    """Say why a Job was ended by us, and in which attempt: it stays ended when its DeadlineJob is deleted."""
+    found = conditions.get(status.conditions, conditions.Type.FINISHED)
+    return f"{found.reason if found is not None else status.phase.value}/{status.attempt}"
 
 
 def waiting(gang: Gang) -> Step | None:
@@ -88,6 +116,9 @@ def hindrance(gang: Gang) -> units.Told:
     waits = gang.ledger.status.phase in (Phase.PENDING, Phase.CLAIMING)
     if spec is None or spec.ref is None or not waits:
         return ("", "")
+    if facts.child_of:
+        words = f"DeadlineJob {facts.child_of} made Job {spec.ref.name} and leads it; delete this DeadlineJob"
+        return ("LabelIgnored", words)
     if view is None:
         words = f"Job {gang.ledger.namespace}/{spec.ref.name} does not exist; create it, suspended"
         return ("JobNotFound", words)
@@ -170,7 +201,7 @@ def failed(gang: Gang, now: int) -> Step | None:
     ]
     if refused and status.phase is Phase.ADMITTED:
         first = refused[0]
-        words = f"node {first.node} refused pod {first.name}: {first.reason} {first.message}".strip()
+        words = f"node {first.node} refused pod {first.name}: {first.words}"
         return Step(status=starts.failed(gang, (pod.node for pod in refused), now), why=words)
     return adoption.label(gang, view) or _let_go(gang, view, now)
 
@@ -248,6 +279,14 @@ def exposed(gang: Gang) -> tuple[views.PodView, ...]:
     return tuple(pod for pod in members.present(gang.pods) if not pod.gated and pod.attempt == status.attempt)
 
 
+def unfinished(gang: Gang) -> bool:
+    """Whether the very Job that it spoke for is there, and has neither succeeded nor failed."""
+    view = gang.unit.view
+    if view is None or view.uid != gang.ledger.status.unit:
+        return False
+    return not (view.over or view.deleting)
+
+
 def outlasts(gang: Gang) -> bool:
     """Whether a labelled Job is not over: suspended for good, it would be taken for a new one."""
     view = gang.unit.view
@@ -256,10 +295,8 @@ def outlasts(gang: Gang) -> bool:
 
 def paused(gang: Gang) -> str:
     """Say that somebody suspended the Job by hand under an admission, "" when nobody did."""
-    view, status = gang.unit.view, gang.ledger.status
-    if view is None or not view.suspended or view.over:
-        return ""
-    if not _ours(gang, view) and status.phase is not Phase.RUNNING:
+    view = gang.unit.view
+    if view is None or not view.suspended or view.over or not _ours(gang, view):
         return ""
     return f"Job {view.key} was suspended by hand"
 
@@ -304,9 +341,13 @@ def _ours(gang: Gang, view: batch.UnitView) -> bool:
 def _not_ours_yet(gang: Gang, view: batch.UnitView) -> Step | None:
     """Return the step of an admission under which the Job was not marked yet."""
     status = gang.ledger.status
+    if status.phase is Phase.RUNNING and view.suspended:
+        # It was stopped before it was marked, or never ran under this admission, which somebody made up.
+        words = f"Job {view.key} is suspended, and was never resumed under this admission"
+        return _leave(gang, "NotReleased", words, gang.unit.now)
     if status.phase is Phase.RUNNING:
         body = batch.adopt(view, job=gang.ledger.uid, attempt=status.attempt)
-        return None if view.suspended else Step(patches=(_patch(view, body),))
+        return Step(patches=(_patch(view, body),))
     if not view.suspended:
         # Somebody resumed it between decision and release: its pods are not gated as they must be.
         return Step(status=steps.given_back(status), why="ResumedByHand")
@@ -352,18 +393,39 @@ def _vanished(gang: Gang, now: int) -> Step:
     total = view.total if view is not None else None
     status = gang.ledger.status
     through = sum(pod.succeeded for pod in gang.pods)
-    if gang.unit.succeeded or (through and total is not None and through >= total):
+    last = gang.unit.last
+    if last.complete or (through and total is not None and through >= total):
         return Step(status=steps.over(status, Phase.SUCCEEDED, now), why="Succeeded")
     labelled = bool(gang.ledger.unit_uid)
     again = "and lstqueue will take it for a new one" if labelled else "together with a new DeadlineJob"
+    if last.cut_short and last.cron_job is not None:
+        words = f"its Job was deleted before its end; CronJob {last.cron_job.name} makes the next"
+        return Step(status=steps.over(status, Phase.FAILED, now), why=lenient.REPLACED, words=words)
     words = f"the Job was deleted; create it again, {again}"
+    if not last.cut_short:
+        words = (
+            "the Job is gone, and nobody saw its end: it may have succeeded, and been removed by its "
+            f"ttlSecondsAfterFinished or by hand; if it has not, create it again, {again}"
+        )
     return Step(status=steps.over(status, Phase.FAILED, now), why=ledger.VANISHED, words=words)
 
 
 def _failed(gang: Gang, view: batch.UnitView, now: int) -> Step:
     status = adoption.known(gang.ledger.status, view)
-    words = f"Job {view.key} failed: {view.reason} {view.message}".strip()
+    words = f"Job {view.key} failed: {_how(gang, view)}"
     return Step(status=steps.over(status, Phase.FAILED, now), why=view.reason or "JobFailed", words=words)
+
+
+def _how(gang: Gang, view: batch.UnitView) -> str:
+    """Say why the Job failed, and which of its pods did, of which the Job itself says nothing."""
+    # Those that are leaving were told to because the Job had failed.
+    failed = [pod for pod in gang.pods if pod.phase == "Failed" and pod.owner == view.uid]
+    failed.sort(key=lambda pod: (pod.deleting, pod.disrupted))
+    told = ": ".join(part for part in (view.reason, view.message) if part)
+    if not failed:
+        return told or "it does not say why"
+    more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
+    return "; ".join(part for part in (told, f"{members.failure(failed[0])}{more}") if part)
 
 
 # Patches

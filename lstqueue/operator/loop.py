@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
-import heapq
 import logging
 import time
 from collections.abc import Callable, Collection
@@ -21,6 +20,7 @@ from lstqueue.engine import decide, memory, model
 from lstqueue.kube import port
 from lstqueue.operator import (
     actions,
+    alarms,
     bell,
     commits,
     fitting,
@@ -35,6 +35,10 @@ from lstqueue.operator import (
     outbox,
     overbooking,
     reasons,
+    returns,
+    setbacks,
+    skew,
+    slowness,
     snapshots,
     writer,
 )
@@ -44,8 +48,6 @@ from lstqueue.operator import settings as all_settings
 Phase = ledger.Phase
 _RESTATED = 60
 """Passes in one restate interval, at most, that are made for nothing but old words."""
-_ALARMS = 1000
-"""Alarms beyond two a gang that may pile up before the stale ones are dropped."""
 
 Wrote = Callable[[ledger.Ledger, ledger.Ledger, str], None]
 """Called with a ledger entry before and after a status write, and its queue."""
@@ -72,7 +74,7 @@ class Loop:
         told: Wrote = _untold,
     ) -> None:
         self.cache = cache
-        self.writer = writer.Writer(workers=settings.in_flight)
+        self.writer = writer.Writer(workers=settings.in_flight, watched=cache.guard)
         self.plan: model.Plan | None = None
         self.snapshot: model.Snapshot | None = None
         self.passes = 0
@@ -83,14 +85,16 @@ class Loop:
         self._intake = intake.Intake(api, now=now, interval=int(settings.intake_retry * 1000))
         out = outbox.Outbox(cache, self.writer, self._failed)
         self._told = told
-        self._commits = commits.Commits(api, cache, out, now=now, wrote=self._wrote)
-        self._actions = actions.Actions(api, cache, out, self._commits, now=now)
+        self.skew = skew.Skew(api, now=now)
+        self._commits = commits.Commits(api, cache, out, now=now, clock=self.skew, wrote=self._wrote)
+        self._actions = actions.Actions(api, cache, out, self._commits, now=now, clock=self.skew)
         self._memory = memory.Memory()
         self._forecast_at = 0
         self._changed = True
-        self._alarms: list[tuple[int, str]] = []
-        self._alarm_of: dict[str, int] = {}
+        self._alarms = alarms.Alarms()
+        self._last = 0
         self._due_at: float | None = None
+        self._returns = returns.Returns(cache, self._commits, self.writer)
         self._passed = asyncio.Event()
 
     async def steps(self) -> None:
@@ -125,7 +129,7 @@ class Loop:
             return None
         for job in self.snapshot.jobs:
             if (job.namespace, job.name) == (namespace, name) and job.uid in self.cache.records:
-                return reasons.tell(self.snapshot, self.plan, job.uid)
+                return reasons.tell(self.snapshot, self.plan, job.uid, self.cache.allowances)
         return None
 
     async def next_pass(self, *, after: int) -> None:
@@ -137,6 +141,9 @@ class Loop:
         """Do one pass; return the seconds until the next one is due without a ring, None for never."""
         began = time.perf_counter()
         now = self._now()
+        if now < self._last - setbacks.SET_BACK:
+            self._clock_moved()
+        self._last = now
         self._advance_all(now)
         for record in self.cache.allowances.settle():
             self._intake.forget(record.ledger.namespace)
@@ -158,54 +165,42 @@ class Loop:
         self._figures.passed(plan, time.perf_counter() - began, self.writer.backlog)
         return self._seconds(now, plan.wake_at, self._restate_at(now))
 
+    def _clock_moved(self) -> None:
+        """Go on as a new process would after our clock was set back: no time that it has named is to come."""
+        _LOG.warning("the clock has gone back; everything is looked at anew")
+        self._alarms, self._memory, self._forecast_at = alarms.Alarms(), memory.Memory(), 0
+        self._intake.forget_all()
+        self.cache.units.clock_moved()
+        for uid, record in self.cache.records.items():
+            setbacks.clock_moved(record)
+            self.cache.touch(uid)
+
     def _advance_all(self, now: int) -> None:
         for uid in self._due(now):
             problem = self.cache.guard.attempt(
                 "DeadlineJob", self._name(uid), functools.partial(self._advance, uid, now)
             )
             if problem and uid in self.cache.records:
-                record = self.cache.records[uid]
-                record.unreadable, record.engine_job, record.told_at = guard.words(problem), None, 0
+                self._put_off(self.cache.records[uid], problem, now)
 
     def _due(self, now: int) -> list[str]:
         """Return the gangs to look at: those that changed and those whose alarm went off."""
-        touched = set(self.cache.take_touched())
-        while self._alarms and self._alarms[0][0] <= now:
-            at, uid = heapq.heappop(self._alarms)
-            if self._alarm_of.get(uid) == at:
-                del self._alarm_of[uid]
-                touched.add(uid)
-        return sorted(touched)
+        return sorted(self._alarms.take(now).union(self.cache.take_touched()))
 
     def _restate_at(self, now: int) -> int | None:
         """Return when words of a job that waits get old though nothing happens; many jobs share a time."""
-        told = [
-            record.told_at
-            for record in self.cache.records.values()
-            if record.ledger.status.phase is Phase.PENDING
-        ]
-        interval = self._settings.restate_interval_ms
-        return max(min(told) + interval, now + interval // _RESTATED) if told else None
+        settings = self._settings
+        dues = (snapshots.restate_at(record, settings) for record in self.cache.records.values())
+        first = min((at for at in dues if at is not None), default=None)
+        return None if first is None else max(first, now + settings.restate_interval_ms // _RESTATED)
 
     def _seconds(self, now: int, *wakes: int | None) -> float | None:
-        times = [at for at in wakes if at is not None]
-        times += [self._alarms[0][0]] if self._alarms else []
+        times = [at for at in (*wakes, self._alarms.first) if at is not None]
         return max(0, min(times) - now) / 1000 if times else None
 
     def _wake(self, uid: str, at: int) -> None:
-        """Have a gang looked at no later than `at`; one alarm each, the earliest."""
-        set_for = self._alarm_of.get(uid)
-        if set_for is None or at < set_for:
-            self._alarm_of[uid] = at
-            heapq.heappush(self._alarms, (at, uid))
-        if len(self._alarms) > 2 * len(self.cache.records) + _ALARMS:
-            self._forget_alarms()
-
-    def _forget_alarms(self) -> None:
-        """Drop the alarms of gangs that are gone, and those that an earlier one has replaced."""
-        known = self.cache.records.keys()
-        self._alarm_of = {uid: at for uid, at in self._alarm_of.items() if uid in known}
-        self._alarms = sorted((at, uid) for uid, at in self._alarm_of.items())
+        """Have a gang looked at no later than `at`."""
+        self._alarms.wake(uid, at, self.cache.records.keys())
 
     def _name(self, uid: str) -> str:
         record = self.cache.records.get(uid)
@@ -221,6 +216,7 @@ class Loop:
         if record.retry_at > now:
             self._wake(uid, record.retry_at)
             return
+        setbacks.try_again(record)
         if record.doubtful:
             self._commits.reread(record)
             return
@@ -239,11 +235,18 @@ class Loop:
         if gang.unit.unseen:
             # Whether its Job is there is not known: the keeper asks, and has this looked at again.
             return
-        hindered = lifecycle.kind_of(record.ledger).hindrance(gang)
+        self._go_on(record, gang, now)
+
+    def _go_on(self, record: caches.Record, gang: members.Gang, now: int) -> None:
+        uid, hindered = record.ledger.uid, lifecycle.kind_of(record.ledger).hindrance(gang)
         if hindered != record.hindered:
             record.hindered, record.engine_job, record.told_at = hindered, None, 0
         step = lifecycle.step(gang, now)
-        if not step.idle:
+        step = slowness.beside(lifecycle.kind_of(record.ledger), gang, step, now)
+        if self._returns.note(record, gang, step):
+            # The pass that comes at once says in the same write what became of it.
+            self._bell.ring()
+        elif not step.idle:
             self._actions.step(record, step)
         elif step.wake is not None and step.wake > now:
             self._wake(uid, step.wake)
@@ -255,7 +258,9 @@ class Loop:
             record.held_back, record.held_code, record.ask_at = job.problem, "InvalidSpec", 0
             record.shapes = record.engine_job = None
             return
-        if record.shapes is not None or job.final or not job.spec.groups:
+        over = record.unit is not None and record.unit.over
+        if record.shapes is not None or job.final or over or not job.spec.groups:
+            # Of a Job that is over nobody keeps the template, and nobody needs an answer.
             return
         if record.ask_at > now:
             self._wake(job.uid, record.ask_at)
@@ -302,6 +307,7 @@ class Loop:
             fit_node=lambda group, node: grounds.fits(self.cache, record, group, node),
             crowded=lambda: overbooking.crowded(self.cache, record, self._engine_job),
             lost=lambda pod: grounds.lost(self.cache, record, pod),
+            slack=lambda: snapshots.waiting_slack(self._engine_job(record), now, self._settings.engine),
             stale=self.cache.stale,
             recovery_timeout=settings.recovery_timeout_ms,
             unit=self.cache.facts(record, now),
@@ -310,7 +316,7 @@ class Loop:
         complete = status.phase is not Phase.RUNNING or lifecycle.kind_of(record.ledger).standing(gang).ready
         # An earlier process may have seen it before: the time begins anew.
         record.unready_since = 0 if complete else record.unready_since or now
-        return dataclasses.replace(gang, unready_since=record.unready_since)
+        return dataclasses.replace(gang, unready_since=since) if (since := record.unready_since) else gang
 
     def _engine_job(self, record: caches.Record) -> model.Job:
         if record.engine_job is None:
@@ -323,26 +329,36 @@ class Loop:
         updates = {update.uid: update for update in plan.updates}
         self._confirm(plan.now, updates.keys())
         self._make_room(plan)
-        for claiming in plan.claim:
-            record = self.cache.records[claiming.uid]
-            update = updates.pop(claiming.uid, None)
+        returned = self._returns.write(plan, updates, lambda record, do: self._attempt(record, plan.now, do))
+        given: list[model.Claiming | model.Admission] = [*plan.claim, *plan.admit]
+        for chosen in given:
+            if chosen.uid in returned:
+                continue
+            record = self.cache.records[chosen.uid]
+            update = updates.pop(chosen.uid, None)
             if update is not None and _turned_down(record, update):
-                updates[claiming.uid] = update
-            elif self._may_write(record, plan.now, but=writer.Urgency.STEP) and self._affords(record):
-                self._commits.claim(record, claiming, update)
-        for admission in plan.admit:
-            record = self.cache.records[admission.uid]
-            update = updates.pop(admission.uid, None)
-            if update is not None and _turned_down(record, update):
-                updates[admission.uid] = update
-            elif self._may_write(record, plan.now, but=writer.Urgency.STEP) and self._affords(record):
-                self._commits.admit(record, admission, update)
+                updates[chosen.uid] = update
+            elif self._may_write(record, plan.now, but=writer.Urgency.STEP):
+                self._attempt(record, plan.now, functools.partial(self._grant, record, chosen, update))
         for uid, update in updates.items():
             record = self.cache.records[uid]
             # A more urgent write must not be replaced; the next pass says this again.
             if not self.writer.busy(uid) and self._may_write(record, plan.now, but=writer.Urgency.COMMIT):
                 record.told_at = plan.now
-                self._commits.report(record, update)
+                self._attempt(record, plan.now, functools.partial(self._commits.report, record, update))
+
+    def _grant(
+        self,
+        record: caches.Record,
+        chosen: model.Claiming | model.Admission,
+        update: model.Update | None,
+    ) -> None:
+        if not self._affords(record):
+            return
+        if isinstance(chosen, model.Claiming):
+            self._commits.claim(record, chosen, update)
+        else:
+            self._commits.admit(record, chosen, update)
 
     def _confirm(self, now: int, updated: Collection[str]) -> None:
         """Note whose old words the pass has found to hold still."""
@@ -355,20 +371,21 @@ class Loop:
 
     def _make_room(self, plan: model.Plan) -> None:
         """Suspend who has to make room, and give up claims; the next pass says again what was not done."""
+        drops = {drop.uid: drop for drop in plan.drop}
+        for uid in sorted({suspend.for_uid for suspend in plan.suspend} & self.cache.records.keys()):
+            if why := self._forfeited(self.cache.records[uid]):
+                drops[uid] = model.Drop(uid, why)
         for suspend in plan.suspend:
             record = self.cache.records[suspend.uid]
-            owner = self.cache.records.get(suspend.for_uid)
-            if owner is not None and (why := self._forfeited(owner)):
-                self._commits.drop(owner, model.Drop(owner.ledger.uid, why))
-                continue
             # What is under way may be this very suspension.
-            free = not self.writer.busy(suspend.uid)
+            free = suspend.for_uid not in drops and not self.writer.busy(suspend.uid)
+            free = free and not snapshots.stays(record)
             if free and self._may_write(record, plan.now, but=writer.Urgency.STEP):
-                self._commits.suspend(record, suspend)
-        for drop in plan.drop:
+                self._attempt(record, plan.now, functools.partial(self._commits.suspend, record, suspend))
+        for drop in drops.values():
             record = self.cache.records[drop.uid]
             if self._may_write(record, plan.now, but=writer.Urgency.STEP):
-                self._commits.drop(record, drop)
+                self._attempt(record, plan.now, functools.partial(self._commits.drop, record, drop))
 
     def _forfeited(self, record: caches.Record) -> str:
         """Say why a job may not keep its claim, for which somebody was to be suspended, "" where it may."""
@@ -391,7 +408,8 @@ class Loop:
     def _may_write(self, record: caches.Record, now: int, *, but: writer.Urgency) -> bool:
         """Whether a decision may be written now: nothing as urgent as `but` waits, nothing is in doubt."""
         waiting = self.writer.pending(record.ledger.uid)
-        if record.doubtful or record.retry_at > now:
+        words = but is writer.Urgency.COMMIT and setbacks.may_tell(record, now)
+        if record.doubtful or (record.retry_at > now and not words):
             return False
         return waiting is None or waiting > but
 
@@ -404,19 +422,34 @@ class Loop:
         record = self.cache.records.get(uid)
         if record is None:
             return
-        record.failures += 1
-        wait = self._settings.retry_first * 2 ** min(record.failures - 1, 16)
-        wait = min(max(wait, error.retry_after or 0.0), self._settings.retry_most)
         now = self._now()
-        record.retry_at, record.engine_job = now + int(wait * 1000), None
-        if not isinstance(error, port.ForbiddenError | port.InvalidError):
+        setbacks.put_off(record, self._settings, now, at_least=error.retry_after or 0.0)
+        words = error.message
+        if isinstance(error, guard.DefectError):
+            setbacks.leave_aside(record, words)
+            words = record.odd
+        if start and setbacks.hopeless(error) and record.ledger.status.phase is Phase.ADMITTED:
+            self._attempt(record, now, lambda: self._refused(record, now, words))
+        elif not setbacks.known_outcome(error):
             # The outcome is unknown, or somebody else wrote: what is assumed holds until the API tells.
             record.doubtful = True
             if record.failures == 1:
                 self._commits.reread(record)
-        elif start and record.ledger.status.phase is Phase.ADMITTED:
-            self._actions.step(record, lifecycle.refused(self._gang(record, now), now, error.message))
         self.cache.touch(uid)
+
+    def _refused(self, record: caches.Record, now: int, words: str) -> None:
+        self._actions.step(record, lifecycle.refused(self._gang(record, now), now, words))
+
+    def _attempt(self, record: caches.Record, now: int, do: Callable[[], None]) -> None:
+        """Do something for one job; an error of ours puts that off, and keeps nobody else from anything."""
+        problem = self.cache.guard.attempt("DeadlineJob", record.ledger.key, do)
+        if problem:
+            self._put_off(record, problem, now)
+
+    def _put_off(self, record: caches.Record, problem: str, now: int) -> None:
+        setbacks.put_off(record, self._settings, now)
+        setbacks.leave_aside(record, problem)
+        self._wake(record.ledger.uid, record.retry_at)
 
 
 def _turned_down(record: caches.Record, update: model.Update) -> bool:

@@ -24,7 +24,8 @@ class Gang:
     (0: it is complete), both in ms as the timeouts are. `fit_node(group, node)` tells whether the node may
     still take a pod of the group; `crowded()` says in words on which node the room of the admission was given
     to others first, "" for none; `lost(pod)` says in words why the node of a pod is lost to it, "" when it
-    is not; `stale(node)` tells whether a node is gone or silent, so that pods on it cannot end. `unit` is
+    is not; `slack()` returns the slack (ms) it would have if it waited now, as the engine reckons, None for
+    none; `stale(node)` tells whether a node is gone or silent, so that pods on it cannot end. `unit` is
     what is known of the existing job that the DeadlineJob refers to, `books` keep how its pods stand to it.
     """
 
@@ -37,6 +38,7 @@ class Gang:
     fit_node: Callable[[str, str], bool]
     crowded: Callable[[], str] = lambda: ""
     lost: Callable[[views.PodView], str] = lambda _: ""
+    slack: Callable[[], int | None] = lambda: None
     stale: Callable[[str], bool] = lambda _: False
     unready_since: int = 0
     recovery_timeout: int = 10 * model.MINUTE
@@ -83,6 +85,12 @@ def present(pods: Iterable[views.PodView]) -> list[views.PodView]:
 def evicted(pod: views.PodView) -> bool:
     """Whether a pod has to leave, or left, through no fault of its own."""
     return pod.disrupted and (pod.deleting or pod.phase == "Failed")
+
+
+def failure(pod: views.PodView) -> str:
+    """Say which pod failed, where, and how."""
+    where = f"pod {pod.name} failed on node {pod.node or '-'}"
+    return f"{where}: {pod.words}" if pod.words else where
 
 
 def current(gang: Gang) -> dict[str, views.ChildView]:

@@ -18,6 +18,8 @@ from lstqueue.operator import events, ledger
 _PASS_BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 _STATES = frozenset({"waiting", "held_back", "claiming", "admitted", "running", "ending"})
 _WAIT_BUCKETS = (1, 10, 60, 300, 1800, 3600, 14400, 86400, 604800)
+_REASONS = port.REASONS | {"NameLeaving", "NameTaken", "Defect"}
+"""Why writes fail by name; for what webhooks say, each word a series for good, the HTTP status has to do."""
 
 
 class Metrics:
@@ -89,6 +91,11 @@ class Metrics:
             ["kind"],
             registry=self.registry,
         )
+        self.clock_ahead = prometheus.Gauge(
+            "lstqueue_clock_ahead_seconds",
+            "By how much our clock was ahead of the API server's when something was to end for want of time",
+            registry=self.registry,
+        )
         self.events = prometheus.Gauge(
             "lstqueue_events",
             "Events for users' jobs: sent, failed (given up), dropped (too many waited)",
@@ -106,7 +113,7 @@ class Metrics:
 
     def write_failed(self, error: port.ApiError) -> None:
         """Note a write that did not go through."""
-        self.write_errors.labels(error.reason or str(error.status)).inc()
+        self.write_errors.labels(error.reason if error.reason in _REASONS else str(error.status)).inc()
 
     def transition(self, before: ledger.Ledger, after: ledger.Ledger, queue: str) -> None:
         """Note what a committed status write changed for a job of a queue."""

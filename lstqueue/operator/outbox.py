@@ -63,7 +63,7 @@ class Outbox:
     def went_through(self, uid: str) -> None:
         """Note that the API server took a write."""
         record = self._cache.records.get(uid)
-        if record is not None and record.failures:
+        if record is not None and record.failures and not record.odd:
             record.failures, record.retry_at, record.engine_job = 0, 0, None
         self._cache.touch(uid)
 

@@ -9,7 +9,7 @@ start to judge, and a gang of which a pod was let go anywhere goes on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from lstqueue.engine import model
 from lstqueue.operator import cache as caches
@@ -22,7 +22,7 @@ Part = tuple[str, topology.Resources, int]
 def crowded(cache: caches.Cache, record: caches.Record, job_of: Callable[[caches.Record], model.Job]) -> str:
     """Say in words which node another gang has, too, of those of an admission under which nothing runs yet.
 
-    Older admissions go first, and so does what was let go already.
+    Older admissions go first, and so do what was let go already, and claims: somebody may have left for one.
 
     Returns:
         "" where there is room for it beside all of that and what is bound.
@@ -39,6 +39,10 @@ def crowded(cache: caches.Cache, record: caches.Record, job_of: Callable[[caches
                 needs[name][key] += count * amount
             if other is not record:
                 rivals[name] = other.ledger.key
+    for owner in cache.claimants(mine.nodes):
+        for name, amounts in _claimed(cache, owner, nodes, job_of).items():
+            needs[name] += amounts
+            rivals[name] = owner.ledger.key
     for name in sorted(rivals):
         node = cache.engine_node(name)
         if node is not None and _exceeds(needs[name], node):
@@ -76,3 +80,35 @@ def _first(
     for pod in other.pods.values():
         if not (pod.gated or pod.gone) and (place := pod.node or pod.aim) in nodes:
             yield place, pod.requests, int(not pod.node)
+
+
+def _claimed(
+    cache: caches.Cache,
+    owner: caches.Record,
+    nodes: Collection[str],
+    job_of: Callable[[caches.Record], model.Job],
+) -> Mapping[str, Counter[str]]:
+    """Return what a claim takes of these nodes beyond what its own victims still have there.
+
+    The same sum as the engine's, or what one pass admits the other would take back.
+    """
+    job = job_of(owner)
+    if job.claim is None:
+        return {}
+    needs: dict[str, Counter[str]] = {}
+    for group, place in zip(job.groups, job.claim.groups, strict=False):
+        for name, count in place.nodes:
+            if name in nodes:
+                need = needs.setdefault(name, Counter())
+                for key, amount in group.shape.requests:
+                    need[key] += count * amount
+    for victim in job.claim.victims:
+        other = cache.records.get(victim.uid)
+        there = job_of(other) if other is not None else None
+        if there is None or there.attempt != victim.attempt:
+            continue
+        for part in there.assigned:
+            if part.node in needs:
+                for key, amount in there.groups[part.group].shape.requests:
+                    needs[part.node][key] -= (part.bound + part.held) * amount
+    return {name: +need for name, need in needs.items()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import functools
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from lstqueue.api import conditions, quantities
 from lstqueue.engine import model
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
-from lstqueue.operator import lenient, loop, queues
+from lstqueue.operator import guard, lenient, loop, queues
 from lstqueue.operator import settings as all_settings
 
 _PENDING = (model.State.WAITING, model.State.HELD_BACK, model.State.CLAIMING)
@@ -68,8 +69,16 @@ class Reporter:
             self._seen = self._loop.passes
             wrote, look = False, self._look()
             for queue in list(self._cache.queues.values()):
-                wrote |= await self._report(queue, look)
+                wrote |= await self._spared(queue, look)
             await asyncio.sleep(self._interval if wrote else min(_LOOK, self._interval))
+
+    async def _spared(self, queue: queues.QueueView, look: Look) -> bool:
+        """Report on one queue; an error of ours in that keeps no other from its status."""
+        report = functools.partial(self._report, queue, look)
+        try:
+            return await self._cache.guard.calls(port.GPU_QUEUES.kind, queue.name, report)
+        except guard.DefectError:
+            return True
 
     def _look(self) -> Look:
         """Group all jobs by their queues: one walk, however many queues there are."""

@@ -23,6 +23,7 @@ class Record:
     of each group counts against ResourceQuotas, () until intake is done, and `short` says which of those does
     not take all of them.
 
+    `returning` is the status with which it is about to be queued again, told apart from it until written.
     `assumed` is an admission that was decided and not confirmed yet: its room is charged at once; `claiming`
     is the same for a claim. `unready_since` (ms) is when a running gang was first seen incomplete. `said` is
     what the newest status write on its way will publish. `shapes` come from intake; None until it is done,
@@ -33,7 +34,7 @@ class Record:
     looks like now is not known. `templates` are kept while they may be needed, `evicted` are pods that had
     to leave and did: their Job shows only that a pod is gone, which would be the gang's own fault. `books`
     keep how the pods of an existing Job stand to its places. `unreadable` says why nothing can be done with
-    it as it is, "" as a rule.
+    it as it is, and `odd` what kept us from its last step, until that is tried again; "" as a rule.
     """
 
     ledger: ledgers.Ledger
@@ -41,6 +42,7 @@ class Record:
     children: dict[str, views.ChildView] = field(default_factory=dict)
     pods: dict[str, views.PodView] = field(default_factory=dict)
     evicted: dict[str, views.PodView] = field(default_factory=dict)
+    returning: ledgers.Status | None = None
     assumed: ledgers.Admission | None = None
     claiming: model.Claim | None = None
     said: model.Published | None = None
@@ -62,4 +64,5 @@ class Record:
     charges: tuple[tuple[str, quotas.Charge], ...] = ()
     short: str = ""
     unreadable: str = ""
+    odd: str = ""
     books: slots.Books = field(default_factory=slots.Books)

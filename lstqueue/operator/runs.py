@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lstqueue.api import deadlinejob_status
-from lstqueue.operator import ledger, statuses
+from lstqueue.engine import model
+from lstqueue.operator import ledger, lenient, statuses
 
 Phase = ledger.Phase
 
@@ -36,6 +37,7 @@ def ended(
     end: int,
     reason: str,
     min_run: int,
+    words: str = "",
 ) -> ledger.Status:
     """Return `after`, which follows `before`, with what the run leaves behind that ends between them, if any.
 
@@ -45,6 +47,7 @@ def ended(
         spec: with the defaults of the queue.
         end: of the run, in ms.
         reason: in one word.
+        words: the same in a sentence, as far as there is one.
         min_run: ms after which it may make room for itself again at the cost of whom it had to give way to.
     """
     full, suspended = False, after.phase is Phase.SUSPENDING
@@ -55,20 +58,45 @@ def ended(
         saved = kept(spec, ran, restored=bool(before.runs), asked=asked)
         succeeded = after.phase is Phase.SUCCEEDED
         after = statuses.with_run(
-            before, after, end=end, reason=reason, lost=0 if succeeded else max(0, ran - saved)
+            before, after, end=end, reason=reason, lost=0 if succeeded else max(0, ran - saved), words=words
         )
         wasted = before.wasted + 1 if after.suspension == ledger.PREEMPTED else before.wasted
         after = replace(after, saved=before.saved + saved, wasted=0 if saved or succeeded else wasted)
-    return _displaced(before, after, full=full)
+    return _gave_way(before, after, end=end, full=full)
 
 
+_DAY = model.Config().cap_window
+"""Ms in which suspensions for others count."""
 _ABRUPT = frozenset({ledger.GANG_FAILED, ledger.GANG_DISRUPTED, ledger.NODE_LOST, ledger.FAILED_START})
 """Suspensions before which nobody could save anything."""
 
 
-def _displaced(before: ledger.Status, after: ledger.Status, *, full: bool) -> ledger.Status:
-    """Forget after a run of full length who it had to give way to; remember who it gives way to now."""
-    known = () if full else before.displaced_by
+def preempted_at(status: ledger.Status) -> tuple[int, ...]:
+    """Return when a job was suspended for others, in ms since the epoch, as far back as it matters.
+
+    Until it is suspended once more, a status of a version that kept no times tells it by what its history of
+    runs still shows. A run without an end counts from its start; one that nobody can tell was long ago.
+    """
+    return status.preempted_at or tuple(
+        lenient.time(run.get("end")) or lenient.time(run.get("start"))
+        for run in status.runs
+        if run.get("reason") == ledger.PREEMPTED
+    )
+
+
+def movable(status: ledger.Status) -> bool:
+    """Whether it may be suspended for another: not while all of those to whom it is owed are remembered."""
+    return len(status.displaced_by) < deadlinejob_status.DISPLACED_BY
+
+
+def _gave_way(before: ledger.Status, after: ledger.Status, *, end: int, full: bool) -> ledger.Status:
+    """Forget after a full run who it had to give way to; remember who it gives way to now, and when.
+
+    A start that was never complete is one it gave away too, though no run is left of it.
+    """
+    known, kept_times = () if full else before.displaced_by, before.preempted_at
     if after.suspended_for and after.suspended_for != before.suspended_for:
         known = (*(uid for uid in known if uid != after.suspended_for), after.suspended_for)
-    return replace(after, displaced_by=known[-deadlinejob_status.DISPLACED_BY :])
+        recent = (at for at in preempted_at(before) if end - at < _DAY)
+        kept_times = (*recent, end)[-deadlinejob_status.SUSPENSIONS :]
+    return replace(after, displaced_by=known[-deadlinejob_status.DISPLACED_BY :], preempted_at=kept_times)

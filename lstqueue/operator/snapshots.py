@@ -14,10 +14,10 @@ from dataclasses import replace
 
 from lstqueue.api import errors
 from lstqueue.engine import estimate as estimates
-from lstqueue.engine import model
+from lstqueue.engine import model, standing
 from lstqueue.jobs import batch, podspec, slots, views
 from lstqueue.operator import cache as caches
-from lstqueue.operator import fitting, guard, holding, ledger, lenient
+from lstqueue.operator import fitting, holding, ledger, lenient, runs, setbacks
 from lstqueue.operator import settings as all_settings
 from lstqueue.topology import model as topology
 
@@ -45,7 +45,7 @@ def build(
             record.engine_job = guarded(record, cache, settings)
         # A job that is over and whose pods are gone concerns nobody; of a new one nothing is known
         # until the API server has said what its pods will be.
-        told = record.held_back or record.hindered[0] or record.unreadable
+        told = record.held_back or record.hindered[0] or record.unreadable or record.odd
         unknown = record.shapes is None and not told
         # What it claims is its own from the first pass on, whatever the answer.
         unknown = unknown and record.ledger.status.claim is None
@@ -67,10 +67,16 @@ def build(
         restate=frozenset(
             uid
             for uid, record in cache.records.items()
-            if record.ledger.status.phase is Phase.PENDING
-            and record.told_at + settings.restate_interval_ms <= now
+            if (due := restate_at(record, settings)) is not None and due <= now
         ),
+        foreign=cache.occupancy.foreign(),
     )
+
+
+def restate_at(record: caches.Record, settings: all_settings.Settings) -> int | None:
+    """Return when (ms) the words of a job get too old although nothing happens, None where none do."""
+    waits = record.ledger.status.phase is Phase.PENDING
+    return record.told_at + settings.restate_interval_ms if waits else None
 
 
 def guarded(record: caches.Record, cache: caches.Cache, settings: all_settings.Settings) -> model.Job:
@@ -83,19 +89,21 @@ def guarded(record: caches.Record, cache: caches.Cache, settings: all_settings.S
         )
     if made:
         return made[0]
-    record.unreadable = record.unreadable or guard.words(problem)
+    if problem:
+        setbacks.leave_aside(record, problem)
     return _unreadable(record)
 
 
 def engine_job(record: caches.Record, cache: caches.Cache, settings: all_settings.Settings) -> model.Job:
     """Return one DeadlineJob as the engine sees it."""
     fitting.settle(record)
-    job, status = record.ledger, record.ledger.status
+    # What returns to the queue waits already: the write that says so brings what this pass finds out.
+    job, status = record.ledger, record.returning or record.ledger.status
     spec = cache.spec_of(job) or NO_SPEC
     admission = record.assumed or (status.admission if status.phase in HOLDING else None)
     left = cache.left_behind(record)
     assigned = tuple(_assigned(record, admission, left))
-    state = _state(record, assigned)
+    state = _state(record, status.phase, assigned)
     held_back = holding.back(record, cache)[1] if state is model.State.WAITING else ""
     if held_back:
         state = model.State.HELD_BACK
@@ -117,12 +125,14 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         not_before=max(status.back_off.until, record.retry_at),
         avoid=status.back_off.avoid,
         held_back=held_back,
-        published=record.said or _published(job),
+        published=record.said or _published(job, anew=record.returning is not None),
         words=lenient.text(lenient.mapping(job.spoken.get("pending")).get("message")),
         attempt=_attempt(record),
         claim=_claim(record, cache),
-        failed_starts=status.back_off.count,
-        preemptible=spec.preemptible and not _partly_through(record),
+        # An edit ends the row.
+        failed_starts=status.back_off.count if status.observed >= job.generation else 0,
+        preemptible=spec.preemptible and not _partly_through(record) and runs.movable(status),
+        stays=stays(record),
         min_run=spec.min_run,
         value=spec.value,
         saved=status.saved,
@@ -130,11 +140,19 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         saves_on_suspend=spec.saves_on_suspend,
         restore=spec.restart_overhead,
         grace=_grace(record),
-        suspensions=tuple(_preempted_at(status)),
+        suspensions=runs.preempted_at(status),
         wasted=status.wasted,
         displaced_by=status.displaced_by,
         keeps_band=spec.on_missed == "Continue",
+        labelled=bool(job.unit_uid),
+        expired=spec.expired,
     )
+
+
+def waiting_slack(job: model.Job, now: int, config: model.Config) -> int | None:
+    """Return the slack (ms) that a job would have if it waited at `now`, None without one."""
+    waits = replace(job, state=model.State.WAITING, assigned=(), since=0)
+    return standing.refresh(waits, now, config).slack
 
 
 def _given_up(job: ledger.Ledger) -> bool:
@@ -179,17 +197,10 @@ def _grace(record: caches.Record) -> int:
     return 1000 * max((min(max(seconds, 0), LONGEST_GRACE) for seconds in usable), default=0)
 
 
-def _preempted_at(status: ledger.Status) -> Iterable[int]:
-    for run in status.runs:
-        if run.get("reason") == ledger.PREEMPTED:
-            # Without a time it began with; one that nobody can tell was long ago.
-            yield lenient.time(run.get("end")) or lenient.time(run.get("start"))
-
-
-def _published(job: ledger.Ledger) -> model.Published:
-    """What was said of the spec as it is; an edit calls for a new verdict."""
+def _published(job: ledger.Ledger, *, anew: bool = False) -> model.Published:
+    """What was said of the spec as it is; an edit calls for a new verdict, and so does the end of a run."""
     said = job.status.published
-    return said if job.status.observed >= job.generation else replace(said, verdict=None)
+    return said if job.status.observed >= job.generation and not anew else replace(said, verdict=None)
 
 
 def _queue(
@@ -213,14 +224,21 @@ def _since(status: ledger.Status, admission: ledger.Admission | None, state: mod
     return admission.at if state is model.State.ADMITTED and admission is not None else 0
 
 
-def _state(record: caches.Record, assigned: tuple[model.Assigned, ...]) -> model.State:
-    phase = record.ledger.status.phase
+def stays(record: caches.Record) -> bool:
+    """Whether nobody can have its pods leave: its Job is deleted, and kept by a finalizer."""
+    return record.unit is not None and record.unit.stays
+
+
+def _state(record: caches.Record, phase: Phase, assigned: tuple[model.Assigned, ...]) -> model.State:
     if record.assumed is not None or phase is Phase.ADMITTED:
         return model.State.ADMITTED
     if phase is Phase.RUNNING:
         return model.State.RUNNING
     if phase is Phase.CLAIMING or record.claiming is not None:
         return model.State.CLAIMING
+    if assigned and stays(record):
+        # Nobody knows when its pods will leave; not that they are about to.
+        return model.State.RUNNING
     if phase is Phase.SUSPENDING:
         return model.State.ADMITTED if record.ledger.status.admission else model.State.ENDING
     return model.State.ENDING if record.ledger.final or assigned else model.State.WAITING
@@ -230,7 +248,7 @@ def _estimate(
     record: caches.Record, cache: caches.Cache, settings: all_settings.Settings
 ) -> model.Estimate | None:
     spec = record.ledger.spec
-    if spec is None:
+    if spec is None or (stays(record) and record.ledger.status.phase is not Phase.RUNNING):
         return None
     mid = spec.estimate
     if mid is None:
@@ -352,6 +370,8 @@ def _unreadable(record: caches.Record) -> model.Job:
         (model.Group(f"{group.name}/{node}", len(ranks), shapes.get(group.name, NO_SHAPE)), group.pool, node)
         for group in (admission.groups if admission is not None else ())
         for node, ranks in group.nodes
+        # Ranks may be what cannot be read of it; none are no group.
+        if ranks
     ]
     return model.Job(
         uid=job.uid,
@@ -361,7 +381,7 @@ def _unreadable(record: caches.Record) -> model.Job:
         groups=tuple(group for group, _, _ in held) or UNREADABLE,
         submit=job.created,
         state=model.State.ENDING if held else model.State.HELD_BACK,
-        held_back="" if held else record.unreadable,
+        held_back="" if held else record.unreadable or record.odd,
         assigned=tuple(
             model.Assigned(index, pool, node, 0, group.count)
             for index, (group, pool, node) in enumerate(held)

@@ -15,7 +15,7 @@ from typing import Any
 from lstqueue.api import base, conditions, deadlinejob_status, durations, quantities, times
 from lstqueue.engine import model
 from lstqueue.jobs import views
-from lstqueue.operator import ledger
+from lstqueue.operator import deadlines, ledger, lenient
 
 Phase = ledger.Phase
 Json = dict[str, Any]
@@ -74,6 +74,7 @@ _MACHINE: Mapping[str, _Field] = {
     "observedGeneration": (lambda status: status.observed, lambda job, held: held or None),
     "phase": (lambda status: status.phase.value if status.observed else "", lambda job, held: held or None),
     "conditions": (lambda status: status.conditions, lambda job, held: [*map(_condition, held)] or None),
+    "queue": (lambda status: status.queue, lambda job, held: held or None),
     "gang": (lambda status: status.gang, lambda job, held: held or None),
     "attempt": (lambda status: status.attempt, lambda job, held: held or None),
     "restarts": (lambda status: status.restarts, lambda job, held: held or None),
@@ -92,7 +93,11 @@ _MACHINE: Mapping[str, _Field] = {
         lambda status: status.displaced_by[-deadlinejob_status.DISPLACED_BY :],
         lambda job, held: list(held) or None,
     ),
-    "saved": (lambda status: status.saved, lambda job, held: durations.format(held) if held else None),
+    "preemptedAt": (
+        lambda status: status.preempted_at[-deadlinejob_status.SUSPENSIONS :],
+        lambda job, held: [*map(times.format, held)] or None,
+    ),
+    "saved": (lambda status: status.saved, lambda job, held: _lasted(held) if held else None),
     "wasted": (lambda status: status.wasted, lambda job, held: held or None),
     "bestEffort": (lambda status: status.best_effort, lambda job, held: held or None),
     "shed": (lambda status: status.published.band is model.Band.SHED, lambda job, held: held or None),
@@ -120,7 +125,7 @@ def _group_text(group: model.Group) -> str:
 
 
 def with_run(
-    before: ledger.Status, status: ledger.Status, *, end: int, reason: str, lost: int = 0
+    before: ledger.Status, status: ledger.Status, *, end: int, reason: str, lost: int = 0, words: str = ""
 ) -> ledger.Status:
     """Add the run that `before` was in to the history, the oldest dropped; `lost` ms of it were in vain."""
     if before.phase is not Phase.RUNNING or not before.started or end < before.started:
@@ -128,15 +133,19 @@ def with_run(
     nodes = len(before.admission.nodes) if before.admission else 0
     run = {"start": _exact(before.started), "end": _exact(end), "reason": reason, "nodes": nodes}
     if lost:
-        # Nobody loses milliseconds of more than a minute.
-        run["lost"] = durations.format(lost if lost < durations.MINUTE else lost - lost % durations.SECOND)
+        run["lost"] = _lasted(lost)
+    if words:
+        run["message"] = words if len(words) <= TEXT_LENGTH else f"{words[: TEXT_LENGTH - 1]}…"
     return replace(status, runs=(*status.runs, run)[-deadlinejob_status.RUNS :])
 
 
 def with_conditions(
-    job: ledger.Ledger, status: ledger.Status, *, now: int, why: str, message: str
+    job: ledger.Ledger, status: ledger.Status, *, now: int, why: str, message: str, pending: str = ""
 ) -> ledger.Status:
-    """Derive the conditions from the rest of the status; nothing else sets them."""
+    """Derive the conditions from the rest of the status; nothing else sets them.
+
+    `message` goes with `why`, `pending` with the reason for which the job waits.
+    """
     facts = _facts(job, status, now, why)
     found = tuple(item for item in status.conditions if item.type in facts)
     for kind, (true, reason) in facts.items():
@@ -145,10 +154,12 @@ def with_conditions(
         same = before is not None and (before.status, before.reason) == (truth, _word(reason))
         if before is not None and same and reason != why and before.observed_generation == job.generation:
             continue
-        if reason == why:
+        if reason == why and (message or kind is not conditions.Type.DEADLINE_MISSED):
             words = message
-        elif kind is conditions.Type.DEADLINE_MISSED and job.spec is not None:
-            words = job.spec.deadline_note
+        elif pending and reason == code(status):
+            words = pending
+        elif kind is conditions.Type.DEADLINE_MISSED:
+            words = deadlines.words(job, status, reason)
         else:
             words = before.message if before is not None and same else ""
         condition = conditions.Condition(
@@ -160,7 +171,9 @@ def with_conditions(
             observed_generation=job.generation,
         )
         found = conditions.put(found, condition)
-    return replace(status, conditions=found)
+    # What was said of pods that are late goes with the phase and the admission that it was said of.
+    same = (job.status.phase, job.status.attempt) == (status.phase, status.attempt)
+    return replace(status, conditions=found, slow=status.slow if same else lenient.NOT_SLOW)
 
 
 Facts = dict[conditions.Type, tuple[bool, str]]
@@ -186,7 +199,7 @@ def _facts(job: ledger.Ledger, status: ledger.Status, now: int, why: str) -> Fac
         because = "Succeeded" if phase is Phase.SUCCEEDED else _kept(status, kinds.FINISHED, why, moved)
         facts[kinds.FINISHED] = (True, because)
     finished = facts.get(kinds.FINISHED, (False, ""))[1]
-    return facts | _deadline_facts(job, status, now, vanished=finished == ledger.VANISHED)
+    return facts | _deadline_facts(job, status, now, vanished=finished in lenient.GONE)
 
 
 def _suspended(status: ledger.Status) -> tuple[bool, str] | None:
@@ -224,7 +237,8 @@ def _deadline_facts(job: ledger.Ledger, status: ledger.Status, now: int, *, vani
     if status.phase is Phase.REJECTED:
         # Nobody was let down who was told at once that it is not for this queue.
         missed, otherwise = False, "Rejected"
-    facts[conditions.Type.DEADLINE_MISSED] = (missed, "DeadlineMissed" if missed else otherwise)
+    reason = deadlines.reason(status, deadline) if missed else otherwise
+    facts[conditions.Type.DEADLINE_MISSED] = (missed, reason)
     return facts
 
 
@@ -270,6 +284,8 @@ def _spoken(job: ledger.Ledger, status: ledger.Status, words: Words | None) -> J
 
 def _pending(job: ledger.Ledger, status: ledger.Status, words: Words | None) -> Json | None:
     why = code(status)
+    if not why and status.slow[0]:
+        return dict(zip(("code", "message"), status.slow, strict=True))
     if not why:
         return None
     said = job.spoken.get("pending") or {}
@@ -352,10 +368,17 @@ def _suspension(reason: str, since: int, for_uid: str) -> Json:
 
 
 def _back_off(back_off: ledger.BackOff) -> Json | None:
-    if not (back_off.count or back_off.avoid):
+    if back_off == ledger.NO_BACK_OFF:
         return None
     rendered: Json = {"until": times.format(back_off.until), "count": back_off.count}
-    return {**rendered, "avoid": list(back_off.avoid)} if back_off.avoid else rendered
+    if back_off.avoid:
+        rendered |= {"avoid": list(back_off.avoid), "avoidUntil": _exact(back_off.avoid_until)}
+    return {key: value for key, value in rendered.items() if value is not None}
+
+
+def _lasted(ms: int) -> str:
+    """Write how much work was kept or lost: nobody counts the milliseconds of more than a minute."""
+    return durations.format(ms if ms < durations.MINUTE else ms - ms % durations.SECOND)
 
 
 def _exact(ms: int) -> str | None:

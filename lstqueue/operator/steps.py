@@ -18,13 +18,17 @@ Phase = ledger.Phase
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A merge patch of an existing object; what it was decided for is in its resourceVersion."""
+    """A merge patch of an existing object; what it was decided for is in its resourceVersion.
+
+    With `remove`, its UID, the object is deleted instead.
+    """
 
     resource: port.Resource
     namespace: str
     name: str
     body: port.Object
     subresource: str = ""
+    remove: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,9 @@ class Kind(Protocol):
 
     def paused(self, gang: members.Gang) -> str:
         """Say what somebody suspended by hand while the unit was to run, "" for nothing."""
+
+    def unfinished(self, gang: members.Gang) -> bool:
+        """Whether it can be seen that the unit has not succeeded, whatever its status says."""
 
     def outlasts(self, gang: members.Gang) -> bool:
         """Whether the unit would be queued anew if its DeadlineJob, which is over, were deleted."""

@@ -9,6 +9,7 @@ or let go, by the lifecycle. Children of inline gangs are never touched: they ar
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable
 
@@ -61,7 +62,8 @@ class Strays:
             if self._due[owner] > now:
                 continue
             try:
-                self._due[owner] = await self._look(owner, pods)
+                look = functools.partial(self._look, owner, pods)
+                self._due[owner] = await self._cache.guard.calls(port.PODS.kind, pods[0].name, look)
             except port.ApiError as error:
                 _LOG.warning("pods of %s could not be let go: %s", pods[0].name, error)
                 changed = isinstance(error, port.ConflictError | port.NotFoundError)

@@ -72,22 +72,39 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Last:
+    """What was known of a Job when it went: whether it was `complete`, or was seen to be deleted before that.
+
+    `cron_job` is the one that made it.
+    """
+
+    complete: bool = False
+    cut_short: bool = False
+    cron_job: owners.Owner | None = None
+
+
+NEVER_SEEN = Last()
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """What the lifecycle looks at beside ledger entry and pods.
 
     `view` is the Job that the DeadlineJob speaks for, None while there is none. `vanished`: the one it spoke
-    for is gone, whatever has its name now; `succeeded`: it was complete when it was seen last. `refusal` says
+    for is gone, whatever has its name now, and `last` says what was known of it at its end. `refusal` says
     why it cannot be queued at all, ("", "") when it can. `unseen`: nobody has looked yet whether there is a
     Job of that name, so that nothing may be concluded from there being none here. `hands_off`: its queue only
-    observes, does not take jobs of its namespace, or is not known. `loose` are its pods that have not ended
-    and do not carry the labels of this DeadlineJob. `pool_of` names the pool of the `queue` in which a node
-    is. `now` is in ms.
+    observes, does not take jobs of its namespace, or is not known. `child_of` names the DeadlineJob that made
+    the Job of that name, nobody else's to refer to. `loose` are its pods that have not ended and do
+    not carry the labels of this DeadlineJob. `pool_of` names the pool of the `queue` in which a node is.
+    `now` is in ms.
     """
 
     view: batch.UnitView | None = None
     vanished: bool = False
     unseen: bool = False
-    succeeded: bool = False
+    last: Last = NEVER_SEEN
+    child_of: str = ""
     refusal: Told = ("", "")
     hands_off: bool = True
     disputed: bool = False
@@ -125,7 +142,7 @@ class Units:
         self._expected: dict[str, str] = {}
         self._below: dict[str, set[str]] = {}
         self._buried: dict[str, int] = {}
-        self._ended_well: set[str] = set()
+        self._last: dict[str, Last] = {}
         self._aside: dict[Name, Object] | None = {}
 
     # Jobs
@@ -137,7 +154,7 @@ class Units:
         entry = self.entries.get(uid)
         if event == "DELETED":
             self._forget_aside(uid)
-            self._bury(uid, version, complete="spec" in raw and batch.unit(raw).complete)
+            self._bury(uid, version, last=batch.unit(raw) if "spec" in raw else None)
             return
         if version <= self._buried.get(uid, -1) or (entry and version <= int(entry.view.version)):
             return
@@ -163,6 +180,13 @@ class Units:
         entry.view, entry.template = view, None if view.over else raw["spec"]["template"]
         if view.over:
             self._leave_owner(entry)
+        if not entry.labelled and name not in self._refs:
+            # It has lost its label, and nobody speaks for it. An older reply must not bring that back.
+            self._outdate(uid, version - 1)
+            self._drop(uid)
+            if self._aside is not None:
+                self._aside[name] = raw
+            return
         self._changed(uid)
 
     def settled(self) -> None:
@@ -186,14 +210,21 @@ class Units:
         self.unseen.discard((view.namespace, view.name))
         return entry
 
-    def _bury(self, uid: str, version: int, *, complete: bool) -> None:
+    def _bury(self, uid: str, version: int, *, last: batch.UnitView | None) -> None:
+        """Take a Job out; `last` is as what it was deleted, None where only its absence was seen."""
         entry = self.entries.get(uid)
-        if entry is not None and (complete or entry.view.complete):
-            self._ended_well.update(job.uid for job in self.ledgers_of(entry))
+        if entry is not None:
+            complete = entry.view.complete or (last is not None and last.complete)
+            known = Last(complete, cut_short=last is not None and not complete, cron_job=entry.view.cron_job)
+            self._last.update((job.uid, known) for job in self.ledgers_of(entry))
+        self._outdate(uid, version)
+        self._drop(uid)
+
+    def _outdate(self, uid: str, version: int) -> None:
+        """Take in nothing about a Job that is as old as this."""
         self._buried[uid] = version
         if len(self._buried) > BURIED:
             self._buried.pop(next(iter(self._buried)))
-        self._drop(uid)
 
     def _drop(self, uid: str) -> None:
         entry = self.entries.get(uid)
@@ -218,6 +249,12 @@ class Units:
         self.touched.add(uid)
         self.touches.set()
 
+    def clock_moved(self) -> None:
+        """Have the keeper look at all Jobs, for its times were those of a clock that was wrong."""
+        for uid, entry in self.entries.items():
+            entry.retry_at = 0
+            self.touch(uid)
+
     def missing(self, name: Name) -> None:
         """Note that a Job that a DeadlineJob refers to was looked up and does not exist."""
         self.unseen.discard(name)
@@ -237,6 +274,11 @@ class Units:
         if entry is not None and not entry.let_go:
             entry.let_go = True
             self.touch(uid)
+
+    def cron_job_of(self, uid: str) -> owners.Owner | None:
+        """Return the CronJob that made a Job, None where none did, or the Job has come to its own end."""
+        entry = self.entries.get(uid)
+        return entry.view.cron_job if entry is not None and not entry.view.over else None
 
     def spoken_for(self, name: Name, uid: str) -> bool:
         """Whether there is a DeadlineJob for a Job, be it over: what its pods need is its business then."""
@@ -287,7 +329,7 @@ class Units:
         """Note that a DeadlineJob is gone."""
         name = self._ref_of.pop(job_uid, None)
         self._expected.pop(job_uid, None)
-        self._ended_well.discard(job_uid)
+        self._last.pop(job_uid, None)
         if name is None:
             return
         self._refs[name].pop(job_uid, None)
@@ -344,8 +386,8 @@ class Units:
         entry, vanished = self.entry_of(job), self.vanished(job)
         if entry is None:
             unseen = self._ref_of.get(job.uid) in self.unseen
-            succeeded = job.uid in self._ended_well
-            return Facts(vanished=vanished, unseen=unseen, succeeded=succeeded, now=now)
+            last = self._last.get(job.uid, NEVER_SEEN)
+            return Facts(vanished=vanished, unseen=unseen, last=last, now=now)
         counted = len([at for at in entry.stops if at > now - STANDOFF])
         if not entry.view.suspended and counted >= MOST_UNDONE and _unasked(job, entry):
             if not entry.disputed:

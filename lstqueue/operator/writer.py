@@ -2,8 +2,8 @@
 
 A write is a coroutine function that does its calls and returns; what it needs to know it was given when it
 was submitted. A newer write for the same job replaces one that has not begun, and whoever submitted that is
-told. Failures are reported to one place and never retried here: the loop decides anew from what the API
-shows.
+told. Failures, of ours too (see `guard`), are reported to one place and never retried here: the loop decides
+anew from what the API shows.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from lstqueue.kube import port
+from lstqueue.operator import guard
+
+_REPLACED = 100
+"""Replaced writes, beyond as many as wait, that may pile up behind urgent ones before they are dropped."""
 
 
 class Urgency(enum.IntEnum):
@@ -47,13 +51,15 @@ class Write:
 class Writer:
     """Runs writes with a fixed number of workers; cancelled with the task group it is started in."""
 
-    def __init__(self, *, workers: int) -> None:
+    def __init__(self, *, workers: int, watched: guard.Guard | None = None) -> None:
         self._workers = workers
+        self._guard = watched or guard.Guard()
         self._numbers = itertools.count()
         self._heap: list[Write] = []
         self._waiting: dict[str, Write] = {}
         self._running: set[str] = set()
-        # One permit per submitted write, so that each wakes one worker and not all of them.
+        # One permit per write that waits, so that each wakes one worker and not all of them. Owed are
+        # those of writes whose jobs have another under way.
         self._permits = asyncio.Semaphore(0)
         self._owed = 0
 
@@ -89,7 +95,10 @@ class Writer:
         write = Write(urgency, next(self._numbers), uid, run, done, failed, dropped)
         self._waiting[uid] = write
         heapq.heappush(self._heap, write)
-        self._permits.release()
+        if older is None:
+            self._permits.release()
+        elif len(self._heap) > 2 * len(self._waiting) + _REPLACED:
+            self._heap = sorted(self._waiting.values())
 
     async def work(self) -> None:
         """Run writes until cancelled."""
@@ -102,12 +111,12 @@ class Writer:
             await self._permits.acquire()
             write = self._next()
             if write is None:
-                # Replaced meanwhile, or its job has a write under way: that one's end calls again.
+                # The jobs of all that wait have a write under way: the end of one calls again.
                 self._owed += 1
                 continue
             self._running.add(write.uid)
             try:
-                await write.run()
+                await self._guard.calls("DeadlineJob", write.uid, write.run)
             except port.ApiError as error:
                 self._running.discard(write.uid)
                 write.failed(error)

@@ -115,6 +115,19 @@ CASES: dict[str, Come] = {
 }
 
 
+TOGETHER = {
+    "one pod": 5,
+    "four pods": 9,
+    "a leader and seven workers": 14,
+    "a labelled Job of one pod": 6,
+    "a labelled Job of four pods": 9,
+    "a labelled bag of eight tasks, four at a time": 13,
+    "four pods that wait for a gang of sixteen, both": 31,
+    "four pods preempted once for four, beside a gang of twelve, all three": 49,
+}
+"""Writes without Events and dry runs; docs/performance.md says what they are."""
+
+
 class Counted(limits.LimitedApi):
     """Counts what the operator sends, its Events included, and what its status writes say."""
 
@@ -162,3 +175,4 @@ def test_writes_per_admitted_job(name: str) -> None:
     print(f"\n{name}: {sum(counted.values()):.2f} writes without Events")
     print("  requests:", ", ".join(f"{verb} {kind} {n:.2f}" for (verb, kind), n in found.items()))
     print("  status writes:", ", ".join(f"{whose} {phase} {n:.2f}" for (whose, phase), n in said.items()))
+    assert sum(counted.values()) <= TOGETHER[name]

@@ -60,13 +60,17 @@ def seconds(duration: str) -> float:
 
 
 class Cluster(seen.Seen):
-    """A world and its operator. Everything that takes time takes virtual time."""
+    """A world and its operator. Everything that takes time takes virtual time.
+
+    `defects` says that the scenario has the operator trip over objects, which else is a failure of its test.
+    """
 
     def __init__(self, made: world.World, settings: all_settings.Settings) -> None:
         super().__init__(made)
         self.faults = made.server.faults
         self.settings = settings
         self.calls = ledger_of_calls.Calls(made)
+        self.defects = False
         self.connect: Callable[[backend.Backend], port.KubeApi] = memory.MemoryApi
         self._task: asyncio.Task[None] | None = None
         self._operator: app.Operator | None = None
@@ -103,6 +107,9 @@ class Cluster(seen.Seen):
         if self._task is not None and self._task.done() and not self._task.cancelled():
             error = self._task.exception()
             raise AssertionError("the operator ended by itself") from error
+        if self._operator is not None and not self.defects:
+            left_aside = dict(self._operator.cache.guard.counts)
+            assert left_aside == {}, f"objects were left aside, as the log says: {left_aside}"
 
     def kill_at(self, number: int, *, before: bool) -> asyncio.Event:
         """Stop the operator at its `number`-th write from now, before or after the write takes effect."""

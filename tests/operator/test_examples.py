@@ -14,7 +14,8 @@ from lstqueue.kube import port
 from lstqueue.operator import app
 
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent.parent / "examples"
-RESOURCES = {"DeadlineJob": port.DEADLINE_JOBS, "GPUQueue": port.GPU_QUEUES}
+JOBS = {"DeadlineJob": port.DEADLINE_JOBS, "Job": port.JOBS, "CronJob": port.CRON_JOBS}
+DAY = 86_400
 
 
 def documents(path: pathlib.Path) -> list[dict[str, Any]]:
@@ -34,20 +35,28 @@ def test_the_example_is_admitted_whole(path: pathlib.Path) -> None:
             api = memory.MemoryApi(cluster.server.backend)
             for queue in queues():
                 await api.create(port.GPU_QUEUES, None, queue)
-            jobs = [document for document in documents(path) if document["kind"] == "DeadlineJob"]
+            jobs = [document for document in documents(path) if document["kind"] in JOBS]
             for job in jobs:
-                await api.create(port.DEADLINE_JOBS, "default", job)
+                await api.create(JOBS[job["kind"]], "default", job)
             running = asyncio.create_task(app.Operator(api, now=cluster.now).run())
 
             def all_run() -> bool:
                 stored = cluster.store.list(port.DEADLINE_JOBS)
-                return all((raw.get("status") or {}).get("phase") == "Running" for raw in stored)
+                runs = [(raw.get("status") or {}).get("phase") == "Running" for raw in stored]
+                return len(runs) == len(jobs) and all(runs)
 
-            await cluster.until(lambda: all_run() or running.done(), within=60)
+            within = DAY + 60 if any(job["kind"] == "CronJob" for job in jobs) else 60
+            await cluster.until(lambda: all_run() or running.done(), within=within)
             if running.done():
                 await running
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
             assert cluster.audit.violations == []
 
-    clock.run(scenario(), horizon=600)
+    clock.run(scenario(), horizon=2 * DAY)
+
+
+def test_the_page_on_existing_jobs_shows_the_example() -> None:
+    page = (EXAMPLES.parent / "docs" / "existing-jobs.md").read_text(encoding="utf-8")
+    shown = [yaml.safe_load(block.split("```")[0]) for block in page.split("```yaml")[1:]]
+    assert shown[0] == documents(EXAMPLES / "labelled-job.yaml")[0]

@@ -97,6 +97,7 @@ async def test_a_gang_that_takes_too_long_to_be_ready_is_given_up() -> None:
         made.submit("slow", group("worker", 2, start_after="25m", run_for="10m"))
         found = await backed_off(made, "slow", 1)
         assert sorted(found["avoid"]) == ["node-0000", "node-0001"]
+        assert times.parse(found["avoidUntil"]) == times.parse(found["until"]) + 60_000
         assert made.pods("slow") == []
         made.patch(port.GPU_QUEUES, cluster.QUEUE, {"spec": {"gangReadyTimeout": "1h"}})
         await made.until_phase("slow", "Succeeded", within="4h")
@@ -152,6 +153,16 @@ async def test_a_tight_deadline_shortens_the_wait() -> None:
         made.queue(bindTimeout="1m")
         broken = group("worker", pod={"schedulerName": "nobody"})
         made.submit("tight", broken, deadlineIn="1h3m", estimatedDuration="1h")
+        found = await backed_off(made, "tight", 1)
+        assert (times.parse(found["until"]) - made.now()) / 1000 == pytest.approx(30, abs=2)
+
+
+@cluster.virtual
+async def test_the_slack_that_shortens_the_wait_is_that_of_the_queues_estimate_where_a_job_has_none() -> None:
+    async with cluster.run(nodes=1) as made:
+        made.queue(bindTimeout="1m", defaults={"estimatedDuration": "1h"})
+        broken = group("worker", pod={"schedulerName": "nobody"})
+        made.submit("tight", broken, deadlineIn="1h3m")
         found = await backed_off(made, "tight", 1)
         assert (times.parse(found["until"]) - made.now()) / 1000 == pytest.approx(30, abs=2)
 

@@ -9,7 +9,7 @@ from lstqueue.api import names
 from lstqueue.embedded import eventlog
 from lstqueue.kube import port
 
-FAILS = {"fail_after": "10m", "exit_code": "3"}
+FAILS = {"fail_after": "11m", "exit_code": "3"}
 
 
 def history(made: cluster.Cluster, name: str) -> list[str]:

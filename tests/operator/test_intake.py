@@ -180,3 +180,24 @@ async def test_of_equal_jobs_that_are_refused_each_is_told_of_itself_alone() -> 
             made.submit(name, group())
             await made.until(lambda job=name: made.code(job) == "ResourceQuotaExceeded", f"{name} is told")
         assert "gamma" not in made.status("delta")["pending"]["message"]
+
+
+@cluster.virtual
+async def test_all_that_placement_cannot_honour_is_named_in_our_own_words() -> None:
+    async with cluster.run(nodes=1) as made:
+        made.queue()
+        ports = {
+            "containers": [{"name": "main", "image": "a", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+        }
+        made.submit(
+            "job", group("a", pod={"nodeName": "node-0000", **ports}), group("b", pod={"hostNetwork": True})
+        )
+        await made.until_phase("job", "Rejected")
+        finished = made.condition("job", "Finished")
+        assert finished["reason"] == "UnsupportedConstraint"
+        assert finished["message"] == (
+            "spec.groups[a].template.spec.nodeName,"
+            " spec.groups[a].template.spec.containers[].ports[].hostPort"
+            " and spec.groups[b].template.spec.hostNetwork"
+            " are not modelled by the placement; remove them"
+        )

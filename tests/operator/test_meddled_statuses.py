@@ -120,6 +120,7 @@ async def test_a_job_that_nothing_can_be_made_of_is_held_back_and_others_go_on(
 
     monkeypatch.setattr(snapshots, "engine_job", fails)
     async with cluster.run(nodes=2, slack=100) as made:
+        made.defects = True
         made.queue()
         made.submit("odd", group(run_for="1m"))
         made.submit("sound", group(run_for="1m"))

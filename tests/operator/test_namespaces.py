@@ -22,7 +22,7 @@ async def test_a_job_of_a_namespace_that_its_queue_does_not_take_waits_until_it_
         made.submit("job", group(run_for="1h"))
         await made.until(lambda: made.code("job") == "NamespaceNotSelected", "it is told")
         message = made.status("job")["pending"]["message"]
-        assert "queue research" in message
+        assert "Queue research" in message
         assert "namespaceSelector" in message
         await made.rest("1h")
         assert made.status("job").get("attempt", 0) == 0
@@ -39,10 +39,12 @@ async def test_a_job_without_a_queue_is_in_that_of_its_namespace() -> None:
         made.submit_spec("job", {"groups": [group(run_for="1h")]})
         await made.until(lambda: made.code("job") == "QueueNotSet", "it is told")
         assert names.LABEL_DEFAULT_QUEUE in made.status("job")["pending"]["message"]
+        assert "queue" not in made.status("job")
         label(made, **{names.LABEL_DEFAULT_QUEUE: cluster.QUEUE})
         await made.until_phase("job", "Running", within="1m")
         assert made.status("job")["admission"]["queue"] == cluster.QUEUE
         await made.until_phase("job", "Succeeded", within="2h")
+        assert made.status("job")["queue"] == cluster.QUEUE
 
 
 @cluster.virtual
@@ -51,6 +53,7 @@ async def test_a_default_queue_that_does_not_exist_is_named() -> None:
         label(made, **{names.LABEL_DEFAULT_QUEUE: "missing"})
         made.submit_spec("job", {"groups": [group(run_for="1h")]})
         await made.until(lambda: made.code("job") == "QueueNotFound", "it is told")
+        assert made.status("job")["queue"] == "missing"
         made.queue("missing")
         await made.until_phase("job", "Succeeded", within="2h")
 

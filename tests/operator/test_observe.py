@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cluster
 from existing import Existing
+from manifests import group
 
 from lstqueue.kube import port
 
@@ -51,3 +52,18 @@ async def test_once_the_queue_enforces_it_takes_over_what_waits() -> None:
         await made.until(lambda: made.code(jobs.ledger("train")) == "Observing", "it is observed")
         made.patch_queue(mode="Enforce")
         await jobs.until_phase("train", "Succeeded")
+
+
+@cluster.virtual
+async def test_what_runs_in_a_queue_that_only_observes_is_not_drained() -> None:
+    async with cluster.run(nodes=2) as made:
+        jobs = Existing(made)
+        made.queue()
+        jobs.create("train", run_for="1h")
+        made.submit("gang", group(gpus=0, run_for="1h"))
+        await jobs.until_phase("train", "Running")
+        await made.until_phase("gang", "Running")
+        made.patch_queue(mode="Observe", stopPolicy="HoldAndDrain")
+        await jobs.until_phase("train", "Succeeded", within="3h")
+        await made.until_phase("gang", "Succeeded", within="3h")
+        assert made.status("gang")["attempt"] == made.status(jobs.ledger("train"))["attempt"] == 1

@@ -69,6 +69,7 @@ async def test_a_victim_that_saves_when_it_is_told_to_leave_loses_nothing() -> N
         ran = times.parse(run["end"]) - times.parse(run["start"])
         assert "lost" not in run
         assert durations.parse(made.status("holder")["saved"]) == pytest.approx(ran, abs=1000)
+        assert "ms" not in made.status("holder")["saved"]
 
 
 @cluster.virtual

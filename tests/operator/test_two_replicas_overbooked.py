@@ -126,3 +126,36 @@ async def test_a_users_own_job_is_not_released_into_room_that_another_has() -> N
         await made.until_phase("second", "Succeeded")
         await jobs.until_phase("train", "Succeeded")
         assert [made.status(name)["attempt"] for name in (first, "second")] == [1, 2]
+
+
+@cluster.virtual
+async def test_room_that_is_claimed_counts_as_given() -> None:
+    async with replicas.run(nodes=2) as made:
+        made.queue()
+        made.queue("other")
+        slow = group(run_for="3h", terminate_after="90s", pod={"terminationGracePeriodSeconds": 120})
+        made.submit("holder", slow, estimatedDuration="3h")
+        await made.until_phase("holder", "Running")
+        await made.rest("1h")
+        stall_admission(made)
+        made.submit("first", group(run_for="10m"), queue="other")
+        sleeper, other = made.leader, made.follower
+        await made.until(lambda: sleeper.wire.stalled, "the admission is on its way")
+        wire = sleeper.wire
+        await sleeper.kill()
+        made.patch_queue("other", stopPolicy="Hold")
+        made.submit("second", group("worker", 2, run_for="10m"), **URGENT)
+        # What the successor has to say about the first would show that the world has moved on.
+        made.faults.delay(20.0, when=faults.calls(verb="patch", name="first"), times=1)
+        await made.leads(other)
+        await made.until_phase("second", "Claiming", within="1m")
+        wire.mend()
+        wire.deliver()
+        await made.until(lambda: made.status("first").get("attempt") == 1, "the late admission counts")
+        await made.until_phase("first", "Pending", within="30s")
+        assert made.phase("second") == "Claiming"
+        await made.until_phase("second", "Running", within="3m")
+        made.patch_queue("other", stopPolicy="None")
+        forgive_double_booking(made)
+        await made.until_all("Succeeded", "first", "second", "holder", within="9h")
+        assert [made.status(name)["attempt"] for name in ("first", "second")] == [2, 1]

@@ -6,9 +6,10 @@ import asyncio
 
 import cluster
 import pytest
+from existing import Existing
 from manifests import group
 
-from lstqueue.api import times
+from lstqueue.api import durations, times
 from lstqueue.kube import port
 from lstqueue.operator import app
 
@@ -54,3 +55,36 @@ async def test_a_run_without_a_start_that_can_be_read_counts_from_now_on() -> No
         body = {"status": {"startTime": "0000-01-01T00:00:00Z"}}
         made.store.patch(port.DEADLINE_JOBS, "default", "gang", body, subresource="status")
         await made.until_phase("gang", "Succeeded", within="6h")
+
+
+@cluster.virtual
+async def test_nothing_is_ended_or_removed_by_a_clock_that_runs_ahead_of_the_servers() -> None:
+    async with cluster.run(nodes=4, slack=400, reaction="15m") as made:
+        made.queue(gpus=32)
+        jobs, ahead, real = Existing(made), [0], made.world.now
+        made.world.now = lambda: real() + ahead[0]
+        await made.restart()
+        made.submit("limited", group(run_for="3h"), maxRunTime="5h")
+        made.submit("dated", group(run_for="3h"), deadlineIn="8h", onMissed="Cancel")
+        made.submit("over", group(run_for="1m", gpus=1), ttlSecondsAfterFinished=86_400)
+        jobs.create("own", parallelism=2, completions=6, indexed=False, gpus=4, run_for="1h")
+        await made.until_all("Running", "limited", "dated")
+        await jobs.until_phase("own", "Running")
+        await made.until_phase("over", "Succeeded")
+        ahead[0] = 30 * durations.DAY
+        await made.rest("5m")
+        assert (made.phase("limited"), made.phase("dated")) == ("Running", "Running")
+        assert made.phase("over") == "Succeeded"
+        assert made.operator.loop.skew.ahead > 29 * durations.DAY
+        ahead[0] = 0
+        await made.until_all("Succeeded", "limited", "dated", within="4h")
+        await made.until(lambda: not made.phase("over"), "it is removed in its time", within="25h")
+
+
+@cluster.virtual
+async def test_a_clock_that_is_right_ends_what_is_due_without_delay() -> None:
+    async with cluster.run(nodes=1) as made:
+        made.queue(gpus=8)
+        made.submit("limited", group(run_for="3h"), maxRunTime="1h")
+        await made.until_phase("limited", "Running")
+        await made.until_phase("limited", "Failed", within="61m")

@@ -11,11 +11,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8")
 WORD = re.compile("[A-Z][a-z]+[A-Za-z]*|TTL[A-Za-z]+")
 ELSEWHERE = {
-    *("CronJob", "DeadlineJob", "Event", "Job", "Namespace", "Node", "Pod"),
+    *("CronJob", "DeadlineJob", "Event", "Job", "Namespace", "Node", "Pod", "ResourceQuota"),
     *("BestEffort", "Cancel", "Continue", "Demote", "Leader", "Never", "Queue", "QueueDefault", "Reject"),
-    *("Failed", "NoExecute", "Normal", "Ready", "SchedulingGated", "True", "User", "Warning"),
+    *("Clock", "ClockSkew", "Defect"),
+    *("Failed", "NoExecute", "Normal", "Ready", "Running", "SchedulingGated", "True", "User", "Warning"),
 }
-"""Words of the operator's code that are no reasons: kinds, values of fields, words of pods and Events."""
+"""Words that are no reasons: kinds, values of fields, words of pods, Events and (failed writes) metrics."""
 
 
 def written() -> set[str]:

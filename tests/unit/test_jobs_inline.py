@@ -107,6 +107,15 @@ def test_fields_that_were_left_empty_are_as_good_as_absent():
     assert inline.probe_pod(GANG, "worker", template)["metadata"]["annotations"] == {}
 
 
+def test_nulls_at_any_depth_are_left_out_as_the_api_server_leaves_them_out_of_pods():
+    affinity = {"nodeAffinity": None, "podAffinity": {"preferred": None}}
+    template = {"spec": {"containers": [{"name": "main", "command": None}], "affinity": affinity}}
+    built = inline.pod_template(GANG, "worker", 0, template)["spec"]
+    assert built["affinity"] == {"podAffinity": {}}
+    assert "command" not in built["containers"][0]
+    assert affinity["nodeAffinity"] is None
+
+
 @pytest.mark.parametrize(
     ("template", "field"),
     [
@@ -184,6 +193,13 @@ def test_the_pin_goes_into_every_term_and_nothing_of_the_user_is_lost():
     assert patch["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     assert [item["key"] for item in patch["spec"]["tolerations"]] == ["mine", "pool"]
     assert patch["spec"]["schedulingGates"] == [{"name": "example.com/licence"}]
+
+
+@pytest.mark.parametrize(
+    "node", [None, {"requiredDuringSchedulingIgnoredDuringExecution": None}], ids=["affinity", "terms"]
+)
+def test_a_pod_is_pinned_whatever_of_its_affinity_is_null(node):
+    assert terms(ungate(gated(affinity={"nodeAffinity": node}))) == [{"matchFields": [PIN]}]
 
 
 def test_a_pod_without_our_gate_is_not_let_go_twice():

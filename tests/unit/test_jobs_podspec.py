@@ -154,4 +154,20 @@ SOFT = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
     ],
 )
 def test_what_the_placement_does_not_model_is_named(spec, named):
-    assert podspec.unsupported(spec) == named
+    assert podspec.unsupported(spec) == (() if named is None else (named,))
+
+
+def test_all_of_it_is_named_at_once_whatever_else_is_in_the_spec():
+    spec = {
+        "nodeName": "n0",
+        "hostNetwork": True,
+        "containers": [{"ports": [{"hostPort": 80}, "text"]}, 5],
+        "affinity": "text",
+        "topologySpreadConstraints": {"a": 1},
+    }
+    assert podspec.unsupported(spec) == (
+        "spec.nodeName",
+        "spec.hostNetwork",
+        "spec.containers[].ports[].hostPort",
+    )
+    assert podspec.unsupported("text") == ()

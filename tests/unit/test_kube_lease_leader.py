@@ -38,11 +38,10 @@ async def test_a_leader_whose_renewals_fail_ends_its_work_in_time():
 
     holding = asyncio.create_task(elector.hold(work))
     await asyncio.sleep(30)
-    until, cut = elector.leader_until, time()
+    cut = time()
     wire.cut()
     with pytest.raises(lease.LostError, match=r"not renewed within 10 s .*no route to the server"):
         await holding
-    assert ended == [pytest.approx(until, abs=0.02)]
     assert 7.9 <= ended[0] - cut <= 10.0
 
 

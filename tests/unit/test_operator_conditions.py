@@ -105,7 +105,8 @@ def test_what_is_written_on_the_way_does_not_change_why_the_phase_is_what_it_is(
     job.write("GangFailed", "pod x failed", phase=Phase.SUSPENDING, suspension="GangFailed")
     before = {kind: job.said(kind) for kind in ("Admitted", "GangReady", "Suspended")}
     job.write("DeadlineMissed", now=LATER)
-    assert job.said("DeadlineMissed") == ("True", "DeadlineMissed", "")
+    missed = ("True", "DeadlineMissed", "its deadline 2026-03-01T18:01:00Z has passed")
+    assert job.said("DeadlineMissed") == missed
     assert {kind: job.said(kind) for kind in before} == before
 
 

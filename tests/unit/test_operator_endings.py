@@ -25,7 +25,7 @@ def test_where_the_leader_decides_its_success_is_enough_and_the_rest_is_ended():
     life = Life(GANG, successPolicy="Leader").running()
     life.end("leader", "Complete", completionTime="2026-03-01T18:40:00Z")
     assert life.outcome(LATER).phase is Phase.SUCCEEDED
-    life.set(phase=Phase.SUCCEEDED)
+    life.set(phase=Phase.SUCCEEDED, admission=None)
     assert [child.group for child in life.step(LATER).suspend] == ["worker"]
 
 
@@ -74,7 +74,7 @@ def test_one_failed_member_stops_the_gang_which_keeps_its_hold(phase):
     step = life.step(LATER)
     assert (step.status.phase, step.status.suspension) == (Phase.SUSPENDING, ledger.GANG_FAILED)
     assert (step.status.since, step.status.admission) == (LATER, life.status.admission)
-    assert "failed on node gpu-2: Error exit code 3" in step.why
+    assert "failed on node gpu-2: Error: exit code 3" in step.why
 
 
 def test_a_pod_deleted_by_hand_fails_its_job_and_so_the_gang():
@@ -207,7 +207,7 @@ def test_a_kubelets_refusal_is_a_failed_start_on_that_node(phase):
     status = step.status
     assert (status.suspension, status.back_off.avoid) == (ledger.FAILED_START, ("gpu-0", "gpu-1"))
     assert (status.restarts, status.disruptions, status.admission) == (1, 1, None)
-    assert "refused pod train-leader-0-0-aaaaa: UnexpectedAdmissionError no device" in step.why
+    assert "refused pod train-leader-0-0-aaaaa: UnexpectedAdmissionError: no device" in step.why
 
 
 def test_after_a_failed_start_the_job_waits_with_its_children_kept():

@@ -53,3 +53,19 @@ def test_requests_for_mere_words_count_too_but_may_well_wait():
     assert value(figures, "lstqueue_api_requests", verb="get", kind="events") == 2
     assert value(figures, "lstqueue_api_request_errors", verb="create", kind="events", status="403") == 1
     assert value(figures, "lstqueue_throttled_seconds") == 1.5
+
+
+def test_whatever_words_webhooks_find_there_are_only_so_many_series():
+    figures = metrics.Metrics()
+    for number in range(100):
+        figures.write_failed(port.ForbiddenError(403, f"denied at {number} o'clock", "no"))
+    figures.write_failed(port.ConflictError(409, "Conflict", "somebody wrote first"))
+    figures.write_failed(port.UnavailableError(0, "ConnectionFailed", "nobody there"))
+    figures.write_failed(port.UnavailableError(503, "", "no reason"))
+    found = {
+        sample.labels["reason"]: sample.value
+        for metric in figures.write_errors.collect()
+        for sample in metric.samples
+        if sample.name.endswith("_total")
+    }
+    assert found == {"403": 100, "Conflict": 1, "ConnectionFailed": 1, "503": 1}

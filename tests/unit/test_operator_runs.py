@@ -6,6 +6,7 @@ import pytest
 
 from cases import raw
 from cases.lives import Life, Phase
+from lstqueue.api import deadlinejob_status
 from lstqueue.operator import ledger, runs, steps
 
 HOUR, MINUTE = raw.HOUR, raw.MINUTE
@@ -71,7 +72,7 @@ def test_a_start_that_never_ran_in_full_is_no_run():
     after = steps.suspended(life.status, ledger.PREEMPTED, raw.NOW, for_uid="uid-j")
     after = runs.ended(life.status, after, spec=life.seen.spec, end=raw.NOW, reason="Preempted", min_run=0)
     assert (after.runs, after.saved, after.wasted) == ((), 0, 0)
-    assert after.displaced_by == ("uid-j",)
+    assert (after.displaced_by, after.preempted_at) == (("uid-j",), (raw.NOW,))
 
 
 def test_whom_it_gave_way_to_is_remembered_once_until_it_has_run_in_full():
@@ -87,5 +88,58 @@ def test_one_that_stops_already_and_loses_its_place_to_another_remembers_that():
     life = Life().suspending(ledger.GANG_FAILED)
     after = dataclasses.replace(life.status, admission=None, suspended_for="uid-j")
     after = runs.ended(life.status, after, spec=life.seen.spec, end=raw.NOW, reason="Preempted", min_run=0)
-    assert after.displaced_by == ("uid-j",)
+    assert (after.displaced_by, after.preempted_at) == (("uid-j",), (raw.NOW,))
     assert after.runs == ()
+
+
+def lived(reasons, *, status=None, every=16 * MINUTE, min_run=15 * MINUTE):
+    """Return the status of a job whose runs end one after the other for these reasons, and the time then."""
+    status, now = status or Life().running().status, raw.NOW
+    for number, reason in enumerate(reasons):
+        status = dataclasses.replace(status, phase=Phase.RUNNING, started=now, suspended_for="")
+        now += every
+        owner = f"uid-{number}" if reason == ledger.PREEMPTED else ""
+        after = steps.suspended(status, reason, now, for_uid=owner)
+        status = runs.ended(status, after, spec=None, end=now, reason=reason, min_run=min_run)
+    return status, now
+
+
+@pytest.mark.parametrize("failures", [0, 7, 10, 40])
+def test_suspensions_for_others_count_all_day_however_many_runs_end_otherwise(failures):
+    status, now = lived([ledger.PREEMPTED] * 4 + [ledger.GANG_FAILED] * failures)
+    assert len([at for at in runs.preempted_at(status) if now - at < 24 * HOUR]) == 4
+    assert len(status.runs) == min(4 + failures, 10)
+
+
+def test_as_many_suspensions_are_remembered_as_a_queue_may_allow():
+    status, now = lived([ledger.PREEMPTED] * 60)
+    assert len(runs.preempted_at(status)) == deadlinejob_status.SUSPENSIONS
+    assert runs.preempted_at(status)[-1] == now
+
+
+def test_suspensions_of_more_than_a_day_ago_are_forgotten():
+    status, now = lived([ledger.PREEMPTED] * 5, every=10 * HOUR)
+    assert status.preempted_at == (now - 20 * HOUR, now - 10 * HOUR, now)
+
+
+def test_what_a_status_without_times_shows_of_its_history_goes_on_to_count():
+    old, now = lived([ledger.PREEMPTED, ledger.GANG_FAILED, ledger.PREEMPTED])
+    times = old.preempted_at
+    old = dataclasses.replace(old, preempted_at=())
+    assert runs.preempted_at(old) == times
+    before = dataclasses.replace(old, phase=Phase.RUNNING, started=now, suspended_for="")
+    after = steps.suspended(before, ledger.PREEMPTED, now + HOUR, for_uid="uid-new")
+    after = runs.ended(before, after, spec=None, end=now + HOUR, reason=ledger.PREEMPTED, min_run=0)
+    assert after.preempted_at == (*times, now + HOUR)
+
+
+def test_who_owes_as_many_as_can_be_remembered_is_suspended_for_nobody_until_it_has_run_in_full():
+    most = deadlinejob_status.DISPLACED_BY
+    status, _ = lived([ledger.PREEMPTED] * (most - 1), every=MINUTE)
+    assert runs.movable(status)
+    status, _ = lived([ledger.PREEMPTED] * most, every=MINUTE)
+    assert status.displaced_by == tuple(f"uid-{number}" for number in range(most))
+    assert not runs.movable(status)
+    full, _ = lived([ledger.GANG_FAILED], status=status)
+    assert full.displaced_by == ()
+    assert runs.movable(full)

@@ -6,7 +6,7 @@ import pytest
 
 from cases import raw
 from cases.lives import Life, Phase
-from lstqueue.engine import memory, model
+from lstqueue.engine import decide, memory, model
 from lstqueue.operator import cache as caches
 from lstqueue.operator import ledger, settings, snapshots
 
@@ -225,3 +225,20 @@ def test_an_estimate_is_the_users_or_else_the_queues(own, default, mid):
     assert (job.estimate.mid if job.estimate else None) == mid
     if mid:
         assert job.estimate.lo <= mid <= job.estimate.hi
+
+
+@pytest.mark.parametrize("ranks", ["?", "", "0", "3-1", 7, None])
+def test_whatever_an_admission_says_what_stands_for_an_unreadable_job_ends_no_pass(ranks):
+    cache = caches.Cache(lambda: None)
+    placed = {"name": "worker", "pool": "a100", "nodes": [{"node": "gpu-1", "ranks": ranks}]}
+    admission = {"at": "2026-03-01T18:00:00Z", "queue": "research", "shapeHash": "x", "groups": [placed]}
+    status = {"phase": "Admitted", "observedGeneration": 1, "attempt": 1, "admission": admission}
+    cache.apply_queue("ADDED", raw.queue())
+    cache.apply_node("ADDED", raw.node())
+    cache.apply_ledger("ADDED", raw.deadline_job(status=status))
+    cache.records[raw.UID].unreadable = "something is wrong with it"
+    snapshot = snapshots.build(cache, SETTINGS, now=raw.NOW, forecast_at=0, changed=True)
+    plan = decide.decide(snapshot, raw.NOW, SETTINGS.engine)
+    assert (plan.admit, plan.suspend) == ((), ())
+    (job,) = snapshot.jobs
+    assert charged(job) == ({"gpu-1": (0, 1)} if ranks == "0" else {})

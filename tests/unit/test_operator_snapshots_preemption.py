@@ -102,10 +102,20 @@ def test_the_history_of_its_runs_tells_overhead_savings_and_suspensions():
         for end, reason in zip(ends, ("Preempted", "GangFailed"), strict=True)
     )
     back_off = ledger.BackOff(count=2)
-    life.set(runs=runs, saved=5, wasted=1, displaced_by=("uid-j",), attempt=3, back_off=back_off)
+    life.set(observed=1, runs=runs, saved=5, wasted=1, displaced_by=("uid-j",), attempt=3, back_off=back_off)
     job = seen(life)
     assert (job.overhead, job.saved, job.wasted, job.attempt) == (2 * raw.MINUTE, 5, 1, 3)
     assert (job.suspensions, job.displaced_by, job.failed_starts) == ((ends[0],), ("uid-j",), 2)
+    life.set(observed=0)
+    assert seen(life).failed_starts == 0
+
+
+def test_suspensions_that_its_history_forgot_still_count_and_too_many_debts_protect_it():
+    life = Life().running()
+    life.set(preempted_at=(raw.NOW - 5, raw.NOW - 3), displaced_by=tuple("abc"))
+    assert (seen(life).suspensions, seen(life).preemptible) == ((raw.NOW - 5, raw.NOW - 3), True)
+    life.set(displaced_by=tuple(f"uid-{number}" for number in range(50)))
+    assert not seen(life).preemptible
 
 
 @pytest.mark.parametrize("counted", [False, True])

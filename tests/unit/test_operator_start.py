@@ -233,7 +233,7 @@ def test_the_user_is_told_which_member_was_stuck_and_in_whose_words():
     ]
     step = life.step(raw.NOW + lives.READY_TIMEOUT)
     assert "rank 1" in step.why
-    assert "ImagePullBackOff no such image" in step.why
+    assert "ImagePullBackOff: no such image" in step.why
     assert step.status.back_off.avoid == ("gpu-1",)
     life.pods = [life.gated(0), life.gated(2)]
     step = life.step(raw.NOW + lives.READY_TIMEOUT)

@@ -77,6 +77,12 @@ CONDITIONS = st.builds(
 
 
 @st.composite
+def back_offs(draw, count):
+    avoid = tuple(draw(st.lists(NAMES)))
+    return ledger.BackOff(draw(MOMENTS), count, avoid, draw(MOMENTS) if avoid else 0)
+
+
+@st.composite
 def stati(draw, *, deadline):
     """A status as the operator may have put it together, of a job with or without a deadline."""
     code = draw(st.none() | st.sampled_from(model.Code))
@@ -94,9 +100,7 @@ def stati(draw, *, deadline):
         admission=draw(st.none() | ADMISSIONS),
         suspension=reason,
         since=draw(MOMENTS) if reason else 0,
-        back_off=draw(st.builds(ledger.BackOff, MOMENTS, st.just(count), st.lists(NAMES).map(tuple)))
-        if count
-        else ledger.NO_BACK_OFF,
+        back_off=draw(back_offs(count)) if count else ledger.NO_BACK_OFF,
         started=draw(st.just(0) | MOMENTS),
         completed=draw(st.just(0) | MOMENTS),
         published=model.Published(band, code, verdict, draw(st.sampled_from(["", "<1h", "<0"]))),
@@ -105,11 +109,13 @@ def stati(draw, *, deadline):
         runs=tuple(
             draw(st.lists(st.fixed_dictionaries({"start": st.just("2026-03-01T18:00:00Z")}), max_size=3))
         ),
+        queue=draw(st.just("") | NAMES),
         gang=draw(st.text(max_size=20)),
         claim=draw(st.none() | CLAIMS),
+        preempted_at=tuple(draw(st.lists(MOMENTS, max_size=3))),
         suspended_for=draw(NAMES) if reason == "Preempted" else "",
         displaced_by=tuple(draw(st.lists(NAMES, max_size=16))),
-        saved=draw(st.integers(0, 10**10)),
+        saved=draw(st.integers(0, 59_999) | st.integers(60, 10**7).map(lambda seconds: seconds * 1000)),
         wasted=draw(COUNTS),
         best_effort=draw(st.booleans()),
         unit=draw(st.just("") | NAMES),
@@ -125,6 +131,7 @@ def writes(draw, count=1):
     """Return a raw job and statuses to write one after the other, each with its words."""
     deadline = draw(st.booleans())
     job = raw.deadline_job(**({"deadlineIn": "3h"} if deadline else {}))
+    job["metadata"]["generation"] = 100
     return job, [(draw(stati(deadline=deadline)), draw(SPEECHES)) for _ in range(count)]
 
 

@@ -38,6 +38,33 @@ def test_jobs_that_concern_nobody_are_forgotten_at_once():
     assert sorted(index.units.entries) == ["uid-labelled", "uid-referred"]
 
 
+@pytest.mark.parametrize("settled", [True, False])
+def test_a_job_that_loses_its_label_is_forgotten_and_an_older_reply_does_not_bring_it_back(settled):
+    index = Index()
+    if settled:
+        index.units.settled()
+    old, reply, bare = batch_jobs.job(), batch_jobs.job(), batch_jobs.job(queue=None)
+    index.units.apply("ADDED", old)
+    index.units.apply("MODIFIED", bare)
+    assert index.units.entries == {}
+    index.units.apply("MODIFIED", reply)
+    assert index.units.entries == {}
+    mine = index.ledger()
+    assert (index.units.entry_of(mine) is None) is settled
+    index.units.apply("MODIFIED", batch_jobs.job())
+    assert index.units.entry_of(mine) is not None
+
+
+def test_a_job_that_somebody_speaks_for_is_kept_without_its_label_until_that_is_gone():
+    index = Index()
+    mine = index.ledger()
+    index.units.apply("ADDED", batch_jobs.job())
+    index.units.apply("MODIFIED", batch_jobs.job(queue=None))
+    assert list(index.units.entries) == ["uid-sweep"]
+    index.units.forget(mine.uid)
+    assert index.units.entries == {}
+
+
 def test_a_reference_to_a_job_that_nobody_has_seen_is_to_be_looked_up():
     index = Index()
     mine = index.ledger(job="sweep")
@@ -76,7 +103,7 @@ def test_success_that_was_seen_is_remembered_beyond_the_end_of_the_job():
     index.units.apply("ADDED", batch_jobs.job())
     index.units.apply("DELETED", job)
     facts = index.units.facts(mine, raw.NOW)
-    assert (facts.vanished, facts.succeeded, facts.view) == (True, True, None)
+    assert (facts.vanished, facts.last.complete, facts.view) == (True, True, None)
 
 
 def test_the_oldest_reference_speaks_for_a_job():

@@ -182,7 +182,7 @@ def test_a_vanished_job_ends_well_only_if_that_was_seen():
     gone = dataclasses.replace(given.unit, view=None, vanished=True)
     found = step(dataclasses.replace(given, unit=gone))
     assert (found.status.phase, found.why) == (PHASE.FAILED, "JobVanished")
-    seen = dataclasses.replace(gone, succeeded=True)
+    seen = dataclasses.replace(gone, last=units.Last(complete=True))
     assert step(dataclasses.replace(given, unit=seen)).status.phase is PHASE.SUCCEEDED
 
 

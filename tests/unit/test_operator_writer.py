@@ -109,6 +109,40 @@ def test_a_newer_write_takes_the_place_of_one_that_has_not_begun_and_its_author_
     assert at_work(scene).diary == [(0, "old", "dropped"), (1, "new", "done")]
 
 
+class Counting(writer.Writer):
+    """A writer that counts how often a worker woke to look for something to do."""
+
+    wakes = 0
+
+    def _next(self):
+        self.wakes += 1
+        return super()._next()
+
+
+@pytest.mark.parametrize("replaced", [0, 1, 100, 5000])
+def test_what_was_replaced_wakes_nobody_later(replaced):
+    async def scene(desk):
+        desk.writer = Counting(workers=2)
+        desk.submit("busy", seconds=5)
+        task = asyncio.create_task(desk.writer.work())
+        await asyncio.sleep(1)
+        for number in range(replaced + 1):
+            desk.submit("a", str(number), urgency=Urgency.REPORT)
+            desk.submit("busy", f"next-{number}")
+        await asyncio.sleep(30)
+        desk.writer.wakes = 0
+        for number in range(20):
+            desk.submit(f"lone-{number}")
+            await asyncio.sleep(3)
+        assert desk.writer.wakes == 20
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    desk = at_work(scene)
+    assert desk.order()[-20:] == [f"lone-{number}" for number in range(20)]
+    assert desk.order()[:3] == [str(replaced), "busy", f"next-{replaced}"]
+
+
 def test_a_failure_is_told_and_harms_no_other_write():
     async def scene(desk):
         desk.submit("a", error=port.ConflictError(409, "Conflict", "somebody else wrote"))
@@ -124,12 +158,22 @@ def test_whoever_is_told_may_submit_the_next_write_at_once():
     assert at_work(scene).order() == ["first", "second"]
 
 
-def test_a_bug_in_a_write_ends_the_writer_instead_of_hiding():
+def test_a_bug_in_the_write_of_one_job_is_told_and_harms_no_other(caplog):
+    async def scene(desk):
+        desk.submit("a", error=RuntimeError("a bug"))
+        desk.submit("b")
+
+    assert at_work(scene).diary == [(1, "a", "Defect"), (1, "b", "done")]
+    assert "a bug" in caplog.text
+
+
+def test_a_fence_ends_the_writer():
     async def main():
         desk = Desk(workers=2)
-        desk.submit("a", error=RuntimeError("a bug"))
-        with pytest.raises(ExceptionGroup):
+        desk.submit("a", error=port.FencedError("no more"))
+        with pytest.raises(ExceptionGroup) as raised:
             await desk.writer.work()
+        assert raised.group_contains(port.FencedError)
 
     clock.run(main(), horizon=10)
 
