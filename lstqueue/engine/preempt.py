@@ -27,14 +27,11 @@ def step(known: kept.Kept) -> kept.Preempted:
     left, search = len(may), _Search(known)
     leaving = _leaving(known) if may else []
     soon = _soon(known, leaving) if leaving else None
-    vain: set[int] = set()
     for turn in lacking:
         if not left:
             break
-        uid, gang = turn.standing.job.uid, turn.gang
-        comes = None if soon is None or id(gang) in vain else soon.place(gang)
-        if comes is None and len(gang.members) == 1:  # of one group: so it is until there is more room
-            vain.add(id(gang))
+        uid = turn.standing.job.uid
+        comes = None if soon is None else soon.place(turn.gang)
         if uid not in may:
             continue
         left -= 1
@@ -45,7 +42,6 @@ def step(known: kept.Kept) -> kept.Preempted:
             if soon is not None and comes is not None:
                 soon.undo(comes)
             soon = _after(known, soon, stake)
-            vain.clear()
     return done
 
 

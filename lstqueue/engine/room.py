@@ -70,6 +70,9 @@ class Room:
         smallest first is tried. With one group the answer is exact; with several a placement may exist that
         neither order finds.
         """
+        total, first = self.ledger.total, gang.members[0]
+        if not any([total[option.row] >= first.count for option in first.options]):
+            return None  # so it is for nearly all of a long line, and whatever the order of groups
         taken: Placement = []
         for members in (gang.members, gang.members[::-1])[: len(gang.members)]:
             self._left = TRIES

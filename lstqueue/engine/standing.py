@@ -77,11 +77,13 @@ class Lasting:
 def lasting(job: model.Job, now: int, config: model.Config) -> Lasting:
     """Refresh one job, and say for how long that stands."""
     here = refresh(job, now, config)
-    placed = estimate.is_placed(job)
-    until = wake = _outrun(job, now, config) if placed else _wake(here, now)
-    if not placed and here.slack_lo is not None and here.band is model.Band.DEADLINE and not job.keeps_band:
+    if estimate.is_placed(job):
+        outrun = _outrun(job, now, config)
+        return Lasting(here, now, outrun, outrun, placed=True)
+    until = wake = _wake(here, now)
+    if here.slack_lo is not None and here.band is model.Band.DEADLINE and not job.keeps_band:
         until = min(until, now + here.slack_lo - _needed(job, config) + 1)
-    return Lasting(here, now, until, wake, placed)
+    return Lasting(here, now, until, wake, placed=False)
 
 
 def refresh(job: model.Job, now: int, config: model.Config) -> Standing:

@@ -28,6 +28,7 @@ class Trial:
         alone = known.world.alone(gang)
         self._gang = alone.gang
         self._free = room.Room(known.free.ledger.only(alone.rows, alone.wide), known.free.quota)
+        self._last: tuple[list[int], room.Placement] = [], []
 
     def fits(self, gone: Ints) -> bool:
         """Whether the whole gang would."""
@@ -36,14 +37,18 @@ class Trial:
         return self._without(gone).could_place(self._gang)
 
     def placement(self, gone: Ints) -> room.Placement:
-        """Where it would go; ask `fits` first.
+        """Where it would go; ask `fits` first. Asked of the same again, mostly: nobody was spared.
 
         Raises:
             ValueError: It does not fit.
         """
+        who = sorted(gone.tolist())
+        if who == self._last[0]:
+            return self._last[1]
         taken = self._without(gone).place(self._gang)
         if taken is None:
             raise ValueError("gone: the gang does not fit without these; ask fits first")
+        self._last = who, taken
         return taken
 
     def shortest(self, ranked: Ints) -> Ints:
