@@ -17,6 +17,8 @@ from lstqueue.api import durations, errors, times
 
 MESSAGE_LENGTH = 1024
 """Longest message in a status; longer ones are cut."""
+TEXT_LENGTH = 253
+"""Longest short text in a status, such as a name; messages that are as short are cut."""
 
 
 class Model(pydantic.BaseModel):
@@ -90,9 +92,13 @@ def _positive(value: str) -> int:
     return durations.parse(value, positive=True)
 
 
+def cut(text: str, most: int = MESSAGE_LENGTH) -> str:
+    """Return a text with so many characters at most; one that was longer ends in an ellipsis."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def _cut(value: Any) -> Any:
-    too_long = isinstance(value, str) and len(value) > MESSAGE_LENGTH
-    return value[: MESSAGE_LENGTH - 1] + "…" if too_long else value
+    return cut(value) if isinstance(value, str) else value
 
 
 _DURATION_SCHEMA = {"type": "string", "maxLength": durations.MAX_LENGTH}
@@ -150,7 +156,7 @@ QueueName = Annotated[
 Count = Annotated[pydantic.StrictInt, pydantic.Field(ge=0)]
 """A number of things."""
 
-Text = Annotated[pydantic.StrictStr, pydantic.Field(max_length=253)]
+Text = Annotated[pydantic.StrictStr, pydantic.Field(max_length=TEXT_LENGTH)]
 """A short text such as a name."""
 
 Message = Annotated[

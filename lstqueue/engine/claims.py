@@ -36,7 +36,8 @@ def settle(known: kept.Kept) -> kept.Settled:
         elif why := _unjustified(known, stake):
             done.drop[uid] = model.Drop(uid, why)
         else:
-            for job in stake.running:
+            # Who cannot leave may still be let go before it expires.
+            for job in (one for one in stake.running if not one.stays):
                 done.suspend.append(model.Suspend(job.uid, job.attempt, model.Why.PREEMPTED, uid))
     return done
 

@@ -30,9 +30,9 @@ def step(known: kept.Kept) -> tuple[bool, bool]:
         return False, False
     stale = snapshot.changed or _outran(known)
     due = stale and now - snapshot.forecast_at >= config.forecast_interval
-    asked = [turn for turn in line if due or verdict.wants_forecast(turn.standing)]
+    asked = [turn for turn in line if due or _asks(turn, snapshot.restate)]
     watched = [turn for turn in imagined if turn.observed]
-    curious = [turn for turn in watched if due or verdict.wants_forecast(turn.standing)]
+    curious = [turn for turn in watched if due or _asks(turn, snapshot.restate)]
     if asked:
         known.outlooks |= outlook.foresee(_scene(known, line), _uids(asked))
     if curious:
@@ -56,6 +56,16 @@ def _foreseeable(known: kept.Kept, *, observed: bool) -> list[order.Turn]:
         if not gone and (observed or not turn.observed):
             found.append(turn)
     return found
+
+
+def _asks(turn: order.Turn, restate: frozenset[str]) -> bool:
+    """Whether a job has to be forecast in this pass, whether or not the others are.
+
+    Why no start can be foreseen is nothing but words, which move no figure that would have them told anew.
+    """
+    here = turn.standing
+    renewed = here.job.uid in restate and verdict.tells_no_start(here.job.published.verdict)
+    return renewed or verdict.wants_forecast(here)
 
 
 def _scene(known: kept.Kept, line: list[order.Turn]) -> outlook.Scene:

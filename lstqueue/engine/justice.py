@@ -71,6 +71,8 @@ def _suspensions(
         problem = ""
         if job is None or not estimate.is_placed(job) or job.attempt != suspend.attempt:
             problem = "it does not own room in that attempt"
+        elif job.stays:
+            problem = "nobody can have it leave"
         elif suspend.uid in seen:
             problem = "it is suspended twice"
         elif suspend.why is model.Why.QUEUE_DRAINED:
@@ -177,6 +179,7 @@ class _Case:
         today = sum(now - time < config.cap_window for time in victim.suspensions)
         checks = (
             (not victim.preemptible, "it is not preemptible"),
+            (victim.stays, "nobody can have it leave"),
             (today >= self._queue.cap, "it was suspended often enough today"),
             (run < least, "it is not past its minimum run"),
             (victim.wasted >= config.wasted_most and not saves, "it would save nothing once more"),

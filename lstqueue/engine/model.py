@@ -230,10 +230,9 @@ class Job:
     the run time (ms) whose result outlives a suspension: estimates count from the first start, so what is
     left is estimate - saved. While it runs it saves every `checkpoint` ms (0: never), and `saves_on_suspend`
     says that it also does within its `grace` (ms, the longest termination grace of its pods). `suspensions`
-    are the times at which it was suspended for others in the last 24 h; that it `stays` means that nobody can
-    have it leave, whatever its queue wants; `wasted` counts those in a row that saved nothing. `displaced_by`
-    are the jobs (uids) it was suspended for and of which it may not make victims yet. `value` weighs it in an
-    overload. `keeps_band`: being late does not take its rank.
+    are when it was suspended for others in the last 24 h, `wasted` counts those in a row that saved nothing;
+    that it `stays` means that nobody can have it leave. `displaced_by` are the jobs (uids) it was suspended
+    for and of which it may not make victims yet. `value` weighs it. `keeps_band`: late, it keeps its rank.
 
     For words: `labelled` says that its user wrote labels and annotations on a Job instead of a spec,
     `expired` that its deadline was past when it was submitted.
@@ -275,6 +274,11 @@ class Job:
     keeps_band: bool = False
     labelled: bool = False
     expired: bool = False
+
+    @property
+    def movable(self) -> bool:
+        """Whether it may be suspended for another."""
+        return self.preemptible and not self.stays
 
 
 @dataclass(frozen=True, slots=True)

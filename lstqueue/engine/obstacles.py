@@ -13,6 +13,7 @@ import numpy as np
 
 from lstqueue.engine import fit, gangs, model, room, words
 from lstqueue.engine.kept import Kept
+from lstqueue.topology import capacity
 from lstqueue.topology.table import natural
 
 SHOWN = 3
@@ -27,8 +28,8 @@ class Held(NamedTuple):
     name: str
 
     def words(self) -> str:
-        """The pod as people name it."""
-        return f"{self.namespace}/{self.name} on {self.node}" if self.name else f"some on {self.node}"
+        """The pod as people name it, after others of which some have names."""
+        return f"{self.namespace}/{self.name} on {self.node}" if self.name else f"others on {self.node}"
 
 
 def unforeseen(kept: Kept, job: model.Job) -> str:
@@ -61,17 +62,32 @@ def closed_nodes(
         row = ledger.rows.rows[option.row]
         closed = row.lasting & kept.nodes.closed()
         open_ = int(empty.counts[option.row][row.mask].sum())
-        needs = ledger.rows.amounts[:, option.row]
-        asked = needs > 0
-        fits = (np.maximum(ledger.free[asked][:, closed], 0) // needs[asked, None]).min(axis=0, initial=count)
+        fits = _on_closed(ledger, option.row, closed, count)
         whole = open_ + int(empty.counts[option.row][closed].sum())
         lacking = open_ < count <= whole
-        if lacking or int(ledger.total[option.row]) + int(fits.sum()) >= count:
+        if lacking or int(ledger.total[option.row]) + fits >= count:
             needed.append((closed.nonzero()[0].tolist(), lacking))
         elif open_ >= count:
             return [], False
     # A pool whose open nodes would do makes waiting for them worth while.
     return min(needed, key=lambda one: one[1], default=([], False))
+
+
+def suffice(kept: Kept, member: gangs.Member, count: int, columns: list[int]) -> bool:
+    """Whether `count` pods of a group would have room at once if the closed nodes in `columns` were open."""
+    ledger = kept.free.ledger
+    closed = np.zeros(len(kept.nodes.nodes), dtype=bool)
+    closed[columns] = True
+    rows = [(option.row, closed & ledger.rows.rows[option.row].lasting) for option in member.options]
+    return any(int(ledger.total[row]) + _on_closed(ledger, row, mask, count) >= count for row, mask in rows)
+
+
+def _on_closed(ledger: capacity.Ledger, row: int, closed: np.ndarray, count: int) -> int:
+    """How many pods of a row closed nodes would take now, of each no more than `count`."""
+    needs = ledger.rows.amounts[:, row]
+    asked = needs > 0
+    fits = (np.maximum(ledger.free[asked][:, closed], 0) // needs[asked, None]).min(axis=0, initial=count)
+    return int(fits.sum())
 
 
 def closed_words(kept: Kept, columns: list[int]) -> tuple[str, str]:
@@ -105,12 +121,17 @@ def foreign_pods(kept: Kept, member: gangs.Member, free: room.Room | None = None
     return [held for _, held in sorted(found.values())]
 
 
-def foreign_words(pods: list[Held]) -> str:
-    """Foreign pods as a sentence has them: `foreign pods ns/a on n0 and ns/b on n1`; empty for none."""
+def foreign_words(pods: list[Held], *, one: str, several: str) -> str:
+    """Foreign pods and what they do: `foreign pods ns/a on n0 and others on n1 take room`; empty for none.
+
+    `one` and `several` are that as of one pod and of more: where none has a name nobody knows how many.
+    """
     if not pods:
         return ""
-    noun = "foreign pod" if len(pods) == 1 and pods[0].name else "foreign pods"
-    return f"{noun} {words.names([held.words() for held in pods], SHOWN)}"
+    if not any(held.name for held in pods):
+        return f"foreign pods on {words.names([held.node for held in pods], SHOWN)} {several}"
+    noun, verb = ("foreign pod", one) if len(pods) == 1 else ("foreign pods", several)
+    return f"{noun} {words.names([held.words() for held in pods], SHOWN)} {verb}"
 
 
 def _on(kept: Kept, node: str, resources: list[str]) -> Iterator[tuple[int, Held]]:
@@ -143,7 +164,7 @@ def _lasting(kept: Kept, gang: gangs.Gang) -> Iterator[str]:
         holders = [job for job in _endless(kept) if _uses(kept, job, member)]
         yield from _no_estimate(holders, "holds its room", "hold its room")
         if foreign := foreign_pods(kept, member, calm):
-            yield f"{foreign_words(foreign)} {'hold' if len(foreign) > 1 else 'holds'} its room"
+            yield foreign_words(foreign, one="holds its room", several="hold its room")
 
 
 def _endless(kept: Kept) -> Iterator[model.Job]:

@@ -208,7 +208,7 @@ def _entry(scene: Scene, lasting: standing.Lasting, houses: Mapping[str, _House]
     if left <= 0 or deadline <= tick or (kind := scene.kinds.of(job, scene.gangs.get(job.uid))) is None:
         return None
     was_shed = job.published.band is given_up
-    could = house.sheds and job.state is not model.State.CLAIMING and (job.preemptible or not placed)
+    could = house.sheds and job.state is not model.State.CLAIMING and (job.movable or not placed)
     settled = not placed or was_shed or job.since + house.min_run_of(job) <= tick
     weight = scene.config.shed_weight if was_shed and could else 1
     return Entry(job, deadline, kind, left, weight, could, could and settled)
@@ -231,7 +231,7 @@ def _stuck(scene: Scene, counted: set[str]) -> list[Standing]:
     """Those that hold room which no counted job can have before they end by themselves."""
     found: list[Standing] = []
     for uid, lasting in scene.lasting.items():
-        if lasting.placed and not lasting.here.job.preemptible and uid not in counted:
+        if lasting.placed and not lasting.here.job.movable and uid not in counted:
             found.append(lasting.here)
     return found
 

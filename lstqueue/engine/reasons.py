@@ -188,7 +188,8 @@ def _no_room(kept: Kept, job: model.Job) -> str:
     if fits == group.count:
         return f"Its groups fit one by one but not together{avoided}; {_promise(kept, job)}."
     closed, lacking = obstacles.closed_nodes(kept, member, group.count)
-    of_these, starts = _closed(kept, closed, lacking=lacking) if closed else ("", _STARTS)
+    enough = lacking and obstacles.suffice(kept, member, group.count, closed)
+    of_these, starts = _closed(kept, closed, lacking=lacking, enough=enough) if closed else ("", _STARTS)
     foreign = _foreign(kept, member)
     return (
         f'Group "{group.name}" is {words.pods(group)}, and {fits} of them fit now on'
@@ -200,19 +201,20 @@ def _no_room(kept: Kept, job: model.Job) -> str:
 def _foreign(kept: Kept, member: gangs.Member) -> str:
     """Who is there of whom no queue knows."""
     pods = obstacles.foreign_pods(kept, member)
-    if not pods:
-        return ""
-    return f", where {obstacles.foreign_words(pods)} {'take' if len(pods) > 1 else 'takes'} room"
+    return f", where {obstacles.foreign_words(pods, one='takes room', several='take room')}" if pods else ""
 
 
 _STARTS = "it starts when others leave"
 
 
-def _closed(kept: Kept, columns: list[int], *, lacking: bool) -> tuple[str, str]:
-    """Which of its nodes are closed, and what to do for it to start."""
+def _closed(kept: Kept, columns: list[int], *, lacking: bool, enough: bool) -> tuple[str, str]:
+    """Which of its nodes are closed, and what to do for it to start.
+
+    `lacking` says that it cannot start without them, `enough` that it starts as soon as they are open.
+    """
     closed, opened = obstacles.closed_words(kept, columns)
-    starts = f"it starts when {opened}" if lacking else f"{_STARTS}, or {opened}"
-    return f", of which {closed}", starts
+    starts = f"{_STARTS} and {opened}" if lacking else f"{_STARTS}, or {opened}"
+    return f", of which {closed}", f"it starts when {opened}" if enough else starts
 
 
 def _promise(kept: Kept, job: model.Job, starts: str = _STARTS) -> str:

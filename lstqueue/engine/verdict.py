@@ -44,6 +44,11 @@ def wants_forecast(here: Standing) -> bool:
     return told.verdict.level is model.Level.IMPOSSIBLE and not here.hopeless
 
 
+def tells_no_start(told: model.Verdict | None) -> bool:
+    """Whether a verdict is that no start can be foreseen: its reason names what stands in the way."""
+    return told is not None and told.level is model.Level.UNLIKELY and told.finish is None
+
+
 def running(here: Standing, start: int) -> model.Verdict:
     """Verdict of a job that owns its capacity, from its own estimate alone."""
     finish, deadline = here.finish, here.job.deadline

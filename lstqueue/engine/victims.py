@@ -116,7 +116,7 @@ def figures(one: Standing, queue: model.Queue, capacity: Capacity) -> Figures:
         checkpoint=job.checkpoint,
         restore=job.restore,
         min_run=queue.min_run if job.min_run is None else job.min_run,
-        preemptible=job.preemptible and not job.stays,
+        preemptible=job.movable,
         wasted=job.wasted,
         share=capacity.share(job),
     )

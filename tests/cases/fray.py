@@ -144,7 +144,7 @@ class Preemptions(stateful.RuleBasedStateMachine):
         if running and self.now - job.since >= min_run:
             self.owed = {pair for pair in self.owed if pair[0] != job.uid}
         unit.stop(why, self.now, min_run=min_run, owner=owner)
-        unit.set(state=model.State.ENDING, since=0)
+        unit.set(state=model.State.ENDING, since=0, stays=False)
         unit.returns = returns
         for part in unit.parts:
             part.held = 0
@@ -166,6 +166,13 @@ class Preemptions(stateful.RuleBasedStateMachine):
             unit.note(steps.given_back(unit.status))
         self.changed = True
         self.a_pass(pick)
+
+    @stateful.rule(pick=st.randoms(use_true_random=False))
+    def a_finalizer_keeps_or_lets_go(self, pick: random.Random) -> None:
+        if units := self.of(model.State.RUNNING):
+            unit = pick.choice(units)
+            unit.set(stays=not unit.job.stays)
+            self.changed = True
 
     @stateful.rule(name=st.sampled_from(NODES))
     def a_node_breaks_or_returns(self, name: str) -> None:
@@ -223,6 +230,7 @@ class Preemptions(stateful.RuleBasedStateMachine):
             victim = self.units[suspend.uid]
             queue = self.queues[victim.job.queue]
             assert not queue.observed, "suspended where nobody is to be touched"
+            assert not victim.job.stays, "suspended though nobody can have it leave"
             self.leave(victim, returns=True, why=suspend.why.value, owner=suspend.for_uid)
             if suspend.for_uid:
                 assert not queue.held, "suspended for others where what runs is to go on"
@@ -265,6 +273,8 @@ class Preemptions(stateful.RuleBasedStateMachine):
     def teardown(self) -> None:
         """When the world calms down every claim ends soon, and everybody who fits gets to run."""
         self.foreign, self.down, self.queues = dict.fromkeys(NODES, 0), set(), dict(QUEUES)
+        for unit in self.of(model.State.RUNNING):
+            unit.set(stays=False)
         always = random.Random(0)
         always.random = lambda: 0.0
         waited: dict[str, int] = {}

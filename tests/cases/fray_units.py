@@ -63,7 +63,8 @@ class Unit:
             restart_overhead=self.job.restore,
         )
         after = steps.suspended(before, why, now, for_uid=owner)
-        self.note(runs.ended(before, after, spec=spec, end=now, reason=why, min_run=min_run))
+        window = model.Config().cap_window
+        self.note(runs.ended(before, after, spec=spec, end=now, reason=why, min_run=min_run, window=window))
 
     def failed_to_start(self, now: int) -> None:
         known = self.status.back_off

@@ -137,7 +137,8 @@ class World:
         word = why if why.isalnum() else status.suspension or "Other"
         status = dataclasses.replace(status, observed=job.generation)
         end, spec = status.completed or self.api.now, job.spec
-        status = runs.ended(job.status, status, spec=spec, end=end, reason=word, min_run=15 * raw.MINUTE)
+        least, window = 15 * raw.MINUTE, 24 * raw.HOUR
+        status = runs.ended(job.status, status, spec=spec, end=end, reason=word, min_run=least, window=window)
         status = statuses.with_conditions(job, status, now=self.api.now, why=word, message=why)
         raw_after = self.api.write_status(statuses.patch(job, status))
         seen = ledger.read(raw_after)

@@ -110,11 +110,15 @@ def counted(snapshot: model.Snapshot, now: int, tick: int) -> list[Asks]:
         if min(left, job.deadline - tick) <= 0 or not all(pools_of(queue, group) for group in job.groups):
             continue
         before = job.published.band is SHED
-        could = queue.shedding and queue.order is not model.Order.FIFO and (job.preemptible or not placed)
+        could = queue.shedding and queue.order is not model.Order.FIFO and (not kept(job) or not placed)
         least = queue.min_run if job.min_run is None else job.min_run
         settled = not placed or before or job.since + least <= tick
         found.append(Asks(job, groups, left, 2 if before and could else 1, could and settled, placed))
     return found
+
+
+def kept(job: model.Job) -> bool:
+    return job.stays or not job.preemptible
 
 
 def limits(snapshot: model.Snapshot, asks: list[Asks]) -> list[Limit]:
@@ -164,7 +168,7 @@ def offers(snapshot: model.Snapshot, limit: Limit, asks: list[Asks], now: int, t
         rate = sum(dict(pool.nominal)[limit.resource] for pool in queue.pools if pool.name in limit.pools)
     gone = 0
     for job in snapshot.jobs:
-        if job.uid in mine or job.preemptible or job.state not in (model.State.ADMITTED, model.State.RUNNING):
+        if job.uid in mine or not kept(job) or job.state not in (model.State.ADMITTED, model.State.RUNNING):
             continue
         amount = 0
         for part in job.assigned:
@@ -277,6 +281,7 @@ def some_job(draw: st.DrawFn, number: int, names: list[str]) -> model.Job:
         assigned=tuple(assigned),
         published=model.Published(band=draw(st.sampled_from([None, None, DEADLINE, SHED]))),
         preemptible=draw(st.integers(0, 3)) > 0,
+        stays=runs and draw(st.integers(0, 5)) == 0,
         min_run=draw(st.sampled_from([None, 0, 35 * MINUTE])),
         value=draw(st.sampled_from([1, 1, 1, 3, 10])),
     )

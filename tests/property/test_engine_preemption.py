@@ -26,6 +26,7 @@ def test_long_histories(seed: int) -> None:
             world.pods_bind(rng)
         elif event < 9:
             world.a_gang_ends(rng, fails=rng.random() < 0.3)
+            world.a_finalizer_keeps_or_lets_go(rng)
         elif event < 10 and rng.random() < 0.3:
             world.a_node_breaks_or_returns(rng.choice(NODES))
             world.an_administrator_acts(

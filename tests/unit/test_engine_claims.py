@@ -81,6 +81,18 @@ def test_nobody_takes_what_victims_leave() -> None:
     assert (admitted(plan), plan.claim, plan.drop) == ([], (), ())
 
 
+def test_a_victim_that_cannot_leave_any_more_is_not_told_to() -> None:
+    half: dict[str, Any] = {"gpus": 4}
+    left, kept = runs("v", **GONE, **half), runs("w", stays=True, **half)
+    owner = claiming(waits(), runs("v", **half), runs("w", **half))
+    plan = rivals.judged(rivals.world(left, kept, owner))
+    assert (admitted(plan), plan.suspend, plan.drop) == ([], (), ())
+    late = rivals.judged(rivals.world(left, kept, owner), NOW + HOUR)
+    assert drop(late).avoid == ("n0",)
+    alone = claiming(waits(), runs("w", **half))
+    assert "may not be suspended" in drop(rivals.judged(rivals.world(kept, alone))).why
+
+
 def test_quota_is_charged_only_beyond_what_the_victims_hold_of_it() -> None:
     tight = dataclasses.replace(QUEUE, pools=(model.Pool("p", nominal=((rivals.GPU, 12),)),))
     victim = runs()

@@ -37,6 +37,7 @@ REST: dict[str, Any] = {"published": model.Published(band=model.Band.REST)}
     "victim",
     [
         runs(preemptible=False, **REST),
+        runs(stays=True, **REST),
         runs(ago=MINUTE, **REST),
         runs(suspensions=(NOW,) * 4, **REST),
         runs(wasted=2, saves_on_suspend=False, **REST),
@@ -102,6 +103,9 @@ def test_suspensions_without_a_written_claim_are_found() -> None:
         model.Plan(NOW, suspend=(suspend,), drop=(model.Drop("j", "why"),)),
     ):
         assert found(written, plan) == {Rule.VICTIM}
+    kept, emptied = runs(stays=True), dataclasses.replace(QUEUE, drained=True)
+    assert found(rivals.world(runs(), queue=emptied), model.Plan(NOW, suspend=(drained,))) == set()
+    assert found(rivals.world(kept, queue=emptied), model.Plan(NOW, suspend=(drained,))) == {Rule.VICTIM}
 
 
 def test_giving_up_what_one_has_not_is_found() -> None:

@@ -142,6 +142,24 @@ def test_why_and_the_blockers_name_foreign_pods() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("taken", "named", "said"),
+    [
+        ("n1", (), "foreign pods on n1 {} room"),
+        ("n0 n1", (), "foreign pods on n0 and n1 {} room"),
+        ("n0 n1", ("n0",), "foreign pods lab/notebook on n0 and others on n1 {} room"),
+    ],
+)
+def test_foreign_pods_whose_names_are_not_known_are_told_by_their_nodes(
+    taken: str, named: tuple[str, ...], said: str
+) -> None:
+    snapshot = world(job("a", 2), pods={node: foreign("notebook") for node in taken.split()})
+    pods = {node: one for node, one in snapshot.foreign.items() if node in named}
+    snapshot = dataclasses.replace(snapshot, foreign=pods)
+    assert f": {said.format('hold its')}." in verdict(snapshot)
+    assert f"where {said.format('take')};" in told(snapshot).message
+
+
 def test_foreign_pods_that_take_nothing_it_needs_are_not_spoken_of() -> None:
     small = (model.Foreign("kube-system", "proxy", resources({"cpu": 100, "pods": 1})),)
     snapshot = world(running("r", "n0"), job("a", 2), pods={"n1": ()})

@@ -131,14 +131,13 @@ def test_pods_of_others_shrink_the_offer_and_our_own_of_lower_bands_do_not() -> 
     assert shed(*jobs, bound, node=ours) == []
 
 
-def test_work_that_cannot_be_suspended_takes_its_room_until_it_ends() -> None:
+@pytest.mark.parametrize("why", [{"preemptible": False}, {"stays": True}])
+def test_work_that_cannot_be_suspended_takes_its_room_until_it_ends(why: dict[str, bool]) -> None:
     jobs = [job("a", 3 * HOUR), job("b", 2 * HOUR)]
 
     def holder(hours: int | None) -> model.Job:
         estimate = None if hours is None else model.Estimate(hours * HOUR, hours * HOUR, hours * HOUR)
-        return dataclasses.replace(
-            running("r", HOUR, NOW - HOUR), deadline=None, estimate=estimate, preemptible=False
-        )
+        return dataclasses.replace(running("r", HOUR, NOW - HOUR), deadline=None, estimate=estimate, **why)
 
     assert shed(*jobs, holder(2)) == []  # an hour more, nine are left
     assert shed(*jobs, holder(4)) == ["a"]
