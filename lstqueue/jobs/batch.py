@@ -53,6 +53,8 @@ class UnitView:
     the DeadlineJob its pods will belong to, "" while there is no gate of ours in it. A `patient` one replaces
     no pod before it has ended. `kept_by` is the finalizer that keeps it while it is deleted, "" for none, and
     with it its pods: its controller does nothing more for it, so that not even a suspension stops them.
+    `active` counts its pods as its controller does, and `switched` says whether that has it as suspended, and
+    since when (ms); None before it has said so.
     """
 
     uid: str
@@ -84,6 +86,8 @@ class UnitView:
     gates: tuple[str, ...] = ()
     patient: bool = False
     kept_by: str = ""
+    active: int = 0
+    switched: tuple[bool, int] | None = None
 
     @property
     def key(self) -> str:
@@ -179,6 +183,8 @@ def unit(raw: Mapping[str, Any]) -> UnitView:
         gates=gates,
         patient=spec.get("podReplacementPolicy") == "Failed",
         kept_by=_kept_by(meta),
+        active=status.get("active") or 0,
+        switched=_switched(status),
     )
 
 
@@ -261,6 +267,12 @@ def forget_start(view: UnitView) -> Object:
     A Job that is suspended has no use for its start time: the controller sets it anew when it is resumed.
     """
     return {"metadata": {"resourceVersion": view.version}, "status": {"startTime": None}}
+
+
+def mark(view: UnitView, ended: str) -> Object:
+    """Build the conditional patch that notes on a Job why it has ended for good, and changes nothing else."""
+    annotations = {names.ANNOTATION_ENDED: ended}
+    return {"metadata": {"resourceVersion": view.version, "annotations": annotations}}
 
 
 def suspend(view: UnitView, *, ended: str = "") -> Object:
@@ -350,6 +362,13 @@ def _kept_by(meta: Mapping[str, Any]) -> str:
     if "deletionTimestamp" not in meta or _COLLECTOR.intersection(finalizers):
         return ""
     return str(next(iter(finalizers), ""))
+
+
+def _switched(status: Mapping[str, Any]) -> tuple[bool, int] | None:
+    for item in status.get("conditions") or []:
+        if item["type"] == "Suspended" and item.get("lastTransitionTime"):
+            return item["status"] == "True", times.parse(item["lastTransitionTime"])
+    return None
 
 
 def _done(status: Mapping[str, Any], total: int | None) -> frozenset[int]:

@@ -83,6 +83,8 @@ class Elector:
         self._over = False
         self._trouble = ""
         self._refused_at: float | None = None
+        self._writes = False
+        self._refused_write = False
 
     @property
     def leading(self) -> bool:
@@ -120,8 +122,9 @@ class Elector:
             try:
                 async with self._turn:
                     wrote = await self._within(self._take(), self.terms.answer)
-                if wrote or not self.refused:
-                    # That it can be read says nothing about a server that would not have it written.
+                # That it can be read says nothing about a server that would not have it written; but while
+                # another lives there is nothing to write, and whether we may shows when there is.
+                if wrote or not self._refused_write or self.holder not in ("", self.terms.identity):
                     self._answered()
             except port.ConflictError:
                 pass  # another candidate was quicker
@@ -167,6 +170,7 @@ class Elector:
 
     async def _take(self) -> bool:
         """Look at the Lease, and take it if it is free; return whether it was written, or claimed."""
+        self._writes = False
         raw = await self._read()
         at = asyncio.get_running_loop().time()
         holder = lease_record.holder_of(raw)
@@ -176,6 +180,7 @@ class Elector:
         self._watchman.see(raw, at)
         if at < self._watchman.free_at:
             return False
+        self._writes = True
         if not self._watchman.unsure:
             await self._write(raw, again=holder == self.terms.identity)
             return True
@@ -192,8 +197,9 @@ class Elector:
         """
         self._complain(error)
         if isinstance(error, port.UnavailableError):
-            self._refused_at = None
+            self._refused_at, self._refused_write = None, False
             return
+        self._refused_write |= self._writes
         at = asyncio.get_running_loop().time()
         if self._refused_at is None:
             self._refused_at = at
@@ -216,7 +222,7 @@ class Elector:
     def _answered(self) -> None:
         if self._trouble:
             _LOG.info("%s: the API server answers again", self.terms)
-        self._trouble, self._refused_at = "", None
+        self._trouble, self._refused_at, self._refused_write = "", None, False
 
     # A leader
 

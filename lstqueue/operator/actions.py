@@ -10,12 +10,14 @@ import contextlib
 from collections.abc import Callable
 
 from lstqueue.api import names
-from lstqueue.jobs import inline
+from lstqueue.jobs import batch, inline
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
 from lstqueue.operator import commits, intake, ledger, outbox, skew, steps, units
 
 Urgency = outbox.Urgency
+Cleared = Callable[[ledger.Ledger, batch.UnitView], None]
+"""Called when a Job was deleted that its CronJob would have waited for."""
 _REMOVAL = 60_000
 """Ms after which a DeadlineJob that was deleted and is still there is deleted again."""
 
@@ -32,6 +34,7 @@ class Actions:
         *,
         now: Callable[[], int],
         clock: skew.Skew,
+        cleared: Cleared,
     ) -> None:
         self._api = api
         self._cache = cache
@@ -39,6 +42,7 @@ class Actions:
         self._commit = commit
         self._now = now
         self._clock = clock
+        self._cleared = cleared
 
     def step(self, record: caches.Record, step: steps.Step) -> None:
         """Carry out what the lifecycle asks for."""
@@ -52,6 +56,8 @@ class Actions:
             self._discard(record, step)
         elif step.patches:
             self._patch(record, step)
+        elif step.clear is not None:
+            self._clear(record, step.clear)
         elif step.pause:
             self._pause(record)
         elif step.remove:
@@ -226,9 +232,6 @@ class Actions:
 
         async def run() -> None:
             for patch in step.patches:
-                if patch.remove:
-                    await self._removed(patch)
-                    continue
                 write = self._api.patch_status if patch.subresource else self._api.patch
                 raw = await write(patch.resource, patch.namespace, patch.name, patch.body)
                 if patch.resource == port.JOBS:
@@ -244,10 +247,26 @@ class Actions:
 
         self._out.submit(Urgency.STEP, record.ledger.uid, run, start=step.start)
 
-    async def _removed(self, patch: steps.Patch) -> None:
-        """Delete an existing object, with all that it made; its end comes by the watch."""
-        with contextlib.suppress(port.NotFoundError):
-            await self._api.delete(patch.resource, patch.namespace, patch.name, uid=patch.remove)
+    def _clear(self, record: caches.Record, view: batch.UnitView) -> None:
+        """Delete an existing Job, with all that it made, as it was when that was decided."""
+        name = (view.namespace, view.name)
+
+        async def run() -> None:
+            try:
+                await self._api.delete(port.JOBS, *name, uid=view.uid, resource_version=view.version)
+            except port.NotFoundError:
+                pass
+            except port.ConflictError:
+                # Its user may have taken it out of the queue: it is judged anew as it is now.
+                with contextlib.suppress(port.NotFoundError):
+                    self._cache.apply_job("MODIFIED", await self._api.get(port.JOBS, *name))
+                raise
+            else:
+                self._cleared(record.ledger, view)
+            # Should a finalizer keep it, its next event brings it back.
+            self._cache.units.was_deleted(view)
+
+        self._out.submit(Urgency.STEP, record.ledger.uid, run)
 
     def _discard(self, record: caches.Record, step: steps.Step) -> None:
         async def run() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from lstqueue.api import errors
 from lstqueue.jobs import quotas
-from lstqueue.operator import ledger, records
+from lstqueue.operator import guard, ledger, records
 
 EXCEEDED = "ResourceQuotaExceeded"
 
@@ -41,7 +41,10 @@ class Allowances:
     `ring` is called when a quota changed for which a gang waits. `records` are the DeadlineJobs, by UID.
     """
 
-    def __init__(self, known: Mapping[str, records.Record], ring: Callable[[], None]) -> None:
+    def __init__(
+        self, known: Mapping[str, records.Record], ring: Callable[[], None], watch: guard.Guard
+    ) -> None:
+        self.guard = watch
         self._records = known
         self._ring = ring
         self._quotas: dict[str, dict[str, quotas.Quota]] = {}
@@ -50,6 +53,7 @@ class Allowances:
         self._waiting: set[str] = set()
         self._known: dict[tuple[str, str, int], str] = {}
 
+    @guard.one("ResourceQuota")
     def apply(self, event: str, raw: Mapping[str, Any]) -> None:
         """Take in a ResourceQuota."""
         meta = raw["metadata"]

@@ -1,7 +1,8 @@
 """What the user of an existing Job is told about it, as Events on the Job: the turns of its DeadlineJob.
 
-A rendering of committed status writes only: what is said here is in the status already, where programs read
-it. Inline gangs need none of it, since their users look at the DeadlineJob itself.
+A rendering of committed writes only: what is said here of a status is in it already, where programs read it,
+and a CronJob hears of a Job that was deleted once it is. Inline gangs need none of it, since their users look
+at the DeadlineJob itself.
 """
 
 from __future__ import annotations
@@ -10,12 +11,11 @@ from collections.abc import Callable, Iterator
 
 from lstqueue.api import conditions
 from lstqueue.engine import model
-from lstqueue.jobs import owners
+from lstqueue.jobs import batch
 from lstqueue.operator import events, holding, ledger
 
 Phase = ledger.Phase
 _KINDS = conditions.Type
-_IN_VAIN = frozenset({Phase.FAILED, Phase.REJECTED})
 _FOR_SOMEBODY = frozenset(
     {
         model.Code.QUEUE_NOT_FOUND,
@@ -29,21 +29,11 @@ _FOR_SOMEBODY = frozenset(
 
 
 class Announcer:
-    """Tells of status writes.
+    """Tells of what was written; `name_of` returns "namespace/name" of a DeadlineJob by UID, "" for none."""
 
-    `name_of` returns "namespace/name" of a DeadlineJob by its UID, "" for none, and `cron_job_of` the CronJob
-    that made a Job by the UID of that.
-    """
-
-    def __init__(
-        self,
-        tell: Callable[[events.Note], None],
-        name_of: Callable[[str], str],
-        cron_job_of: Callable[[str], owners.Owner | None],
-    ) -> None:
+    def __init__(self, tell: Callable[[events.Note], None], name_of: Callable[[str], str]) -> None:
         self._tell = tell
         self._name_of = name_of
-        self._cron_job_of = cron_job_of
 
     def wrote(self, before: ledger.Ledger, after: ledger.Ledger, queue: str) -> None:
         """Tell what a committed status write has changed for the Job that the DeadlineJob refers to."""
@@ -54,13 +44,15 @@ class Announcer:
         subject = events.Subject(ref.api_version, ref.kind, after.namespace, ref.name, uid)
         for reason, words, warning in told(before, after, queue, self._name_of):
             self._tell(events.Note(subject, reason, words, warning=warning))
-        ends = after.status.phase is not before.status.phase and after.status.phase in _IN_VAIN
-        owner = self._cron_job_of(uid) if ends and after.unit_uid == uid else None
+
+    def cleared(self, job: ledger.Ledger, view: batch.UnitView) -> None:
+        """Tell a CronJob that a Job of it, which its DeadlineJob had ended, was deleted."""
+        owner = view.cron_job
         if owner is not None:
-            above = events.Subject(owner.api_version, owner.kind, after.namespace, owner.name, owner.uid)
+            above = events.Subject(owner.api_version, owner.kind, job.namespace, owner.name, owner.uid)
             words = (
-                f"Job {ref.name} was ended by lstqueue ({_finished(after.status)}) and is removed, so that "
-                f"the next may run; {_where(after)}"
+                f"Job {view.name} was ended by lstqueue ({_finished(job.status)}) and is removed, so that "
+                f"the next may run; {_where(job)}"
             )
             self._tell(events.Note(above, "JobEnded", words, warning=True))
 

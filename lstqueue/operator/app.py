@@ -72,7 +72,7 @@ class Operator:
             fence=fence,
         )
         self.events = events.Recorder(self.words, now=now)
-        announcer = announce.Announcer(self.events.tell, self.cache.name_of, self.cache.units.cron_job_of)
+        announcer = announce.Announcer(self.events.tell, self.cache.name_of)
         self.loop = loop.Loop(
             self.api,
             self.cache,
@@ -81,9 +81,10 @@ class Operator:
             settings=self.settings,
             figures=self.metrics,
             told=announcer.wrote,
+            cleared=announcer.cleared,
         )
         self.keeper = keeper.Keeper(self.api, self.cache, self.events, now=now, settings=self.settings)
-        self.strays = strays.Strays(self.api, self.cache, self.events, now=now)
+        self.strays = strays.Strays(self.api, self.cache, self.events)
         self.synced = asyncio.Event()
         self.reflectors = [
             self._reflector(port.PODS, self.cache.apply_pod, labels=OURS),
@@ -184,7 +185,7 @@ class Operator:
         return reflector.Reflector(
             self.api,
             resource,
-            on_event=self.cache.guard.each(resource.kind, on_event),
+            on_event=on_event,
             labels=labels,
             fields=fields,
             page_size=self.settings.page_size,

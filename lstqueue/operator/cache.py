@@ -53,7 +53,7 @@ class Cache:
         self.touches = asyncio.Event()
         self.changed = True
         self.units = units.Units(self._fit, self._touch)
-        self.allowances = allowances.Allowances(self.records, self._stir)
+        self.allowances = allowances.Allowances(self.records, self._stir, self.guard)
         self._pods: dict[str, views.PodView] = {}
         self._pods_of: dict[str, set[str]] = {}
         self._orphans: dict[str, dict[str, views.PodView]] = {}
@@ -65,6 +65,7 @@ class Cache:
 
     # DeadlineJobs
 
+    @guard.one("DeadlineJob")
     def apply_ledger(self, event: str, raw: Object) -> None:
         """Take in a DeadlineJob as a watch or a write's reply shows it; hold back one that cannot be read."""
         problem = self.guard.attempt(

@@ -15,7 +15,7 @@ from typing import Any
 from lstqueue.engine import model
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
-from lstqueue.operator import holding, ledger, outbox, runs, skew, starts, statuses, steps
+from lstqueue.operator import clocks, deadlines, holding, ledger, outbox, runs, skew, starts, statuses, steps
 
 Urgency = outbox.Urgency
 Phase = ledger.Phase
@@ -24,7 +24,7 @@ Make = Callable[[ledger.Ledger], "Said | None"]
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A status to write and the words that go with it; a `timed` one is final, and true by our clock only."""
+    """A status to write and its words; a `timed` one is for good, and true by our clock only."""
 
     status: ledger.Status
     why: str
@@ -38,7 +38,10 @@ _TIMED = frozenset({"MaxRunTimeExceeded", "DeadlineMissed", "Infeasible"})
 
 
 class Commits:
-    """Submits status writes; `wrote` is called with the ledger entry (before, after) each, and its queue."""
+    """Submits status writes; `wrote` is called with the ledger entry (before, after) each, and its queue.
+
+    `window` is how long (ms) suspensions for others count.
+    """
 
     def __init__(
         self,
@@ -48,6 +51,7 @@ class Commits:
         *,
         now: Callable[[], int],
         clock: skew.Skew,
+        window: int,
         wrote: Callable[[ledger.Ledger, ledger.Ledger, str], None],
     ) -> None:
         self._api = api
@@ -55,6 +59,7 @@ class Commits:
         self._out = out
         self._now = now
         self._clock = clock
+        self._window = window
         self._wrote = wrote
 
     def admit(self, record: caches.Record, admission: model.Admission, update: model.Update | None) -> None:
@@ -184,7 +189,7 @@ class Commits:
             if shown.phase is not Phase.PENDING:
                 shown = replace(shown, published=replace(shown.published, code=None), held="")
             message = step.words or (why if " " in why else "")
-            timed = shown.phase in ledger.FINAL and why in _TIMED
+            timed = why == deadlines.GIVEN_UP or (shown.phase in ledger.FINAL and why in _TIMED)
             return Said(shown, why, message=message, words=words, timed=timed)
 
         # A gang that starts again under its hold claims all of it from now on, whatever its old Jobs count.
@@ -262,6 +267,7 @@ class Commits:
     ) -> None:
         """Queue a status write. `make` gets the ledger entry when its turn comes and may return None."""
         uid, generation, wrote = record.ledger.uid, record.ledger.generation, False
+        asked_at = self._now()
         record.said, record.engine_job = said, None
         if assumed is not None:
             record.assumed = assumed
@@ -283,9 +289,8 @@ class Commits:
             job = record.ledger
             asked = make(job)
             if asked is not None and asked.timed:
-                await self._clock.check(job.namespace)
+                asked = await self._timely(record, make, asked_at=asked_at, unsaid=settle)
                 job = record.ledger
-                asked = make(job)
             body = self._body(job, asked) if asked is not None else {}
             if body:
                 try:
@@ -303,6 +308,22 @@ class Commits:
             self._over(record, generation, waited_for=wrote or urgency is not Urgency.REPORT)
 
         self._out.submit(urgency, uid, run, done=done, dropped=settle)
+
+    async def _timely(
+        self, record: caches.Record, make: Make, *, asked_at: int, unsaid: Callable[[], None]
+    ) -> Said | None:
+        """Return what to write of what our clock brought about at `asked_at` (ms), None where that is past.
+
+        Raises:
+            UntimelyError: our clock is not to be believed, and `unsaid` was called.
+        """
+        try:
+            await self._clock.check(record.ledger.namespace)
+        except port.ApiError:
+            unsaid()
+            raise
+        # Our clock may have been set right since.
+        return None if clocks.beyond(asked_at, self._now()) else make(record.ledger)
 
     def _over(self, record: caches.Record, judged: int, *, waited_for: bool) -> None:
         """Have a job looked at for which a write was waited for, or whose spec is another than was judged."""
@@ -332,6 +353,7 @@ class Commits:
             end=status.completed or now,
             reason=word,
             min_run=self._cache.min_run(job),
+            window=self._window,
             words=said.message,
         )
         pending = said.words.pending if said.words is not None else ""

@@ -9,6 +9,8 @@ MISSED = "DeadlineMissed"
 """The deadline passed while the job was not done."""
 WITHOUT_SUCCESS = "EndedWithoutSuccess"
 """The job was over before its deadline, and had not succeeded."""
+GIVEN_UP = "DeadlineGivenUp"
+"""No plan met the deadline, and its user wants the job to run without it then."""
 
 
 def passed(spec: ledger.Spec) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lstqueue.api import times
+from lstqueue.api import base, times
 from lstqueue.kube import port
 
 WAITING = 1000
@@ -30,7 +30,6 @@ REPORTER = "lstqueue.dev/operator"
 
 _TRIES = 4
 _FIRST_PAUSE = 1.0
-_MESSAGE = 1024
 _NAME = 200
 
 _LOG = logging.getLogger(__name__)
@@ -157,7 +156,7 @@ class Recorder:
         body = {
             "count": told.count + more,
             "lastTimestamp": _seconds(now),
-            "message": note.message[:_MESSAGE],
+            "message": base.cut(note.message),
         }
         try:
             await self._api.patch(port.EVENTS, note.subject.namespace, told.name, body)
@@ -181,7 +180,7 @@ def render(note: Note, *, at: int, count: int = 1) -> dict[str, Any]:
         "metadata": {"name": f"{subject.name[:_NAME]}.{digest}", "namespace": subject.namespace},
         "involvedObject": _reference(subject),
         "reason": note.reason,
-        "message": note.message[:_MESSAGE],
+        "message": base.cut(note.message),
         "type": "Warning" if note.warning else "Normal",
         "source": {"component": "lstqueue"},
         "reportingComponent": REPORTER,

@@ -68,14 +68,6 @@ class Guard:
         _LOG.exception("%s %s cannot be dealt with, and is left aside", kind, name)
         return f"{type(error).__name__}: {error}"[:200]
 
-    def each(self, kind: str, apply: Callable[[str, Any], None]) -> Callable[[str, Any], None]:
-        """Return a handler of events that goes on with the next object whatever is wrong with one."""
-
-        def guarded(event: str, raw: Object) -> None:
-            self.attempt(kind, named(raw), lambda: apply(event, raw))
-
-        return guarded
-
 
 def words(problem: str) -> str:
     """Say to its user that a DeadlineJob could not be dealt with, and what to do."""

@@ -50,7 +50,7 @@ def _limits(kind: steps.Kind, gang: members.Gang, now: int) -> Step | None:
     """Return the step out of a run that lasts too long, or has been incomplete for too long."""
     status, spec = gang.ledger.status, gang.ledger.spec
     assert spec is not None
-    if spec.max_run is not None and now >= status.started + spec.max_run:
+    if not gang.untimely and spec.max_run is not None and now >= status.started + spec.max_run:
         field = engine_words.field("spec.maxRunTime", labelled=bool(gang.ledger.unit_uid))
         words = f"it ran longer than {field}, {durations.format(spec.max_run)}"
         return Step(status=steps.over(status, Phase.FAILED, now), why="MaxRunTimeExceeded", words=words)

@@ -63,6 +63,7 @@ class Keeper:
         settings: all_settings.Settings,
     ) -> None:
         self._api = api
+        self.guard = cache.guard
         self._cache = cache
         self._units = cache.units
         self._told = told
@@ -281,6 +282,7 @@ class Keeper:
         entry.told[reason] = words
         self._told.tell(events.Note(_subject(entry.view), reason, words, warning=True, once=True))
 
+    @guard.one("CronJob")
     def saw_cron_job(self, event: str, raw: Mapping[str, Any]) -> None:
         """Tell the user of a CronJob, once, that the label belongs into the template of its Jobs."""
         meta = raw["metadata"]

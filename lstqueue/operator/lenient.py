@@ -102,7 +102,7 @@ def _condition(fields: tuple[tuple[str, Any], ...]) -> conditions.Condition | No
         return None
 
 
-STARTING, STOPPING = "Starting", "Stopping"
+STARTING, STOPPING, UNTIMELY = "Starting", "Stopping", "ClockUnknown"
 """Codes of jobs that own room: what they wait for are pods of their own. For the engine they do not wait."""
 NOT_SLOW = ("", "")
 
@@ -110,4 +110,4 @@ NOT_SLOW = ("", "")
 def slow(pending: Mapping[str, Any]) -> tuple[str, str]:
     """Return (code, sentence) of what a job that owns room was told it waits for, ("", "") for nothing."""
     code = text(pending.get("code"))
-    return (code, text(pending.get("message"))) if code in (STARTING, STOPPING) else NOT_SLOW
+    return (code, text(pending.get("message"))) if code in (STARTING, STOPPING, UNTIMELY) else NOT_SLOW

@@ -20,6 +20,7 @@ from lstqueue.api import conditions
 from lstqueue.engine import model
 from lstqueue.engine import words as engine_words
 from lstqueue.operator import (
+    clocks,
     deadlines,
     interruptions,
     ledger,
@@ -38,8 +39,10 @@ IDLE = steps.IDLE
 
 _REPLACED_KEPT = model.HOUR
 """Ms for which the DeadlineJob of a Job is kept that its CronJob replaced: there may be one every minute."""
-_CLOCK_ERROR = model.MINUTE
-"""Times further ahead than this, in ms, were written by a clock that was wrong."""
+_JUDGED_SOON = 1_000
+"""Ms after which to look again for a verdict of a pass of ours, which comes at once."""
+_READ_LATE = model.MINUTE
+"""Ms after its end for which a Job may still be known as it was before that."""
 
 
 def kind_of(job: ledger.Ledger) -> steps.Kind:
@@ -62,6 +65,8 @@ def step(gang: Gang, now: int) -> Step:
         return found
     if now < deadline:
         return Step(wake=min(deadline, found.wake or deadline))
+    if gang.untimely:
+        return found
     if not missed(job.status):
         return Step(status=job.status, why="DeadlineMissed")
     return Step(wake=now + 1) if _cancels(job) and now == deadline else found
@@ -79,8 +84,8 @@ def _meddled(kind: steps.Kind, gang: Gang, now: int) -> Step | None:
     if status.phase is not Phase.SUCCEEDED or not kind.unfinished(gang):
         return None
     # A process that has just begun may have read the Job before its end, and this after it.
-    if now < status.completed + _CLOCK_ERROR:
-        return Step(wake=status.completed + _CLOCK_ERROR)
+    if now < status.completed + _READ_LATE:
+        return Step(wake=status.completed + _READ_LATE)
     stopped = steps.suspended(status, "NotOver", now)
     return Step(status=replace(stopped, completed=0), why="NotOver", words="its Job has not succeeded yet")
 
@@ -94,6 +99,8 @@ def _cancelled(kind: steps.Kind, gang: Gang, now: int) -> Step | None:
     job = gang.ledger
     assert job.spec is not None
     if job.final or not _cancels(job) or job.spec.deadline is None or now <= job.spec.deadline:
+        return None
+    if gang.untimely:
         return None
     if job.status.attempt and (kind.completed(gang, now) is not None or kind.succeeding(gang)):
         return None
@@ -162,10 +169,15 @@ def _infeasible(gang: Gang, now: int) -> Step | None:
     assert job.spec is not None
     if verdict is None or verdict.level is not model.Level.IMPOSSIBLE or status.observed < job.generation:
         return None
-    if job.spec.deadline is None or status.best_effort:
+    if job.spec.deadline is None or status.best_effort or job.spec.on_infeasible == "Queue":
         return None
+    if gang.untimely:
+        return None
+    if not gang.judged:
+        # Another process may have found that out, or this one, by a clock that was wrong.
+        return Step(wake=now + _JUDGED_SOON)
     if job.spec.on_infeasible == "BestEffort":
-        return Step(status=replace(status, best_effort=True), why="DeadlineGivenUp")
+        return Step(status=replace(status, best_effort=True), why=deadlines.GIVEN_UP)
     if job.spec.on_infeasible == "Reject" and not status.attempt:
         words = verdict.reason or "the deadline cannot be met"
         return Step(status=steps.over(status, Phase.REJECTED, now), why="Infeasible", words=words)
@@ -193,7 +205,7 @@ def _over(kind: steps.Kind, gang: Gang, now: int) -> Step:
     found, spec, status = _at_rest(kind, gang, now), gang.ledger.spec, gang.ledger.status
     if not found.idle or spec is None or spec.ttl is None or not status.completed:
         return found
-    if kind.outlasts(gang):
+    if kind.outlasts(gang) or gang.untimely:
         return found
     finished = conditions.get(status.conditions, conditions.Type.FINISHED)
     replaced = finished is not None and finished.reason == lenient.REPLACED
@@ -205,8 +217,8 @@ def _admitted(kind: steps.Kind, gang: Gang, now: int) -> Step:
     status = gang.ledger.status
     if status.admission is None:
         return Step(status=replace(status, phase=Phase.PENDING), why="AdmissionMissing")
-    behind = status.admission.at < gang.ledger.created - _CLOCK_ERROR and gang.ledger.created <= now
-    if behind or status.admission.at > now + _CLOCK_ERROR:
+    behind = clocks.beyond(gang.ledger.created, status.admission.at) and gang.ledger.created <= now
+    if behind or clocks.beyond(status.admission.at, now):
         # Or the time to start would be over before it began, or never.
         return Step(status=replace(status, admission=replace(status.admission, at=now)), why="ClockMoved")
     ended = _ended(kind, gang, now)
@@ -269,13 +281,12 @@ def _clock_moved(gang: Gang, now: int) -> ledger.Status | None:
     now, or this would go on for as long as the clock is behind.
     """
     status, admission = gang.ledger.status, gang.ledger.status.admission
-    ahead = now + _CLOCK_ERROR
-    if admission is not None and admission.at > ahead:
+    if admission is not None and clocks.beyond(admission.at, now):
         admission = replace(admission, at=now)
     not_before = max(
         (at for at in (gang.ledger.created, admission.at if admission else 0) if at <= now), default=0
     )
-    wrong = status.started > ahead or status.started < not_before - _CLOCK_ERROR
+    wrong = clocks.beyond(status.started, now) or clocks.beyond(not_before, status.started)
     if not wrong and admission is status.admission:
         return None
     return replace(status, started=now if wrong else status.started, admission=admission)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lstqueue.api import conditions
 from lstqueue.jobs import batch, slots, views
 from lstqueue.kube import port
-from lstqueue.operator import adoption, ledger, lenient, members, starts, steps, units
+from lstqueue.operator import adoption, endings, ledger, lenient, members, starts, steps, units
 
 Gang = members.Gang
 Phase = ledger.Phase
@@ -20,6 +19,9 @@ Step = steps.Step
 
 SHAPE_CHANGED = "ShapeChanged"
 NODE_UNFIT = "NodeUnfit"
+
+_REPLACED_WITHIN = 10_000
+"""Ms after the deletion of a Job within which its CronJob makes the next, if it deleted it for that."""
 
 
 # Outside of admissions
@@ -31,8 +33,10 @@ def stop(gang: Gang) -> Step | None:
     view = facts.view
     if view is None or view.over or view.deleting:
         return None
-    if _blocks_its_cron_job(gang, view):
-        return Step(patches=(replace(_patch(view, {}), remove=view.uid),))
+    if endings.removable(gang, view):
+        return Step(clear=view)
+    if due := endings.due(gang, view):
+        return Step(patches=(_patch(view, batch.mark(view, due)),))
     if view.suspended:
         return None
     if status.phase is Phase.SUSPENDING:
@@ -48,30 +52,13 @@ def stop(gang: Gang) -> Step | None:
     if _inactive(gang) and gang.ledger.unit_uid:
         # By resuming the Job its user ends the pause that suspending it had begun.
         return Step(patches=(_activate(gang.ledger),))
-    ended = _ended(status) if status.phase is Phase.FAILED and gang.ledger.unit_uid else ""
+    ended = ""
+    if status.phase is Phase.FAILED and gang.ledger.unit_uid:
+        ended = endings.stopping(gang, view)
     # What we end runs until then by right; what somebody resumes after that does not.
-    known = bool(ended) and view.annotation("ended") != ended
+    known = bool(ended) and view.annotation("ended") not in (endings.mark(status), endings.spared(status))
     sudden = not (facts.excused or known)
     return Step(patches=(_patch(view, batch.suspend(view, ended=ended)),), sudden=sudden)
-
-
-def _blocks_its_cron_job(gang: Gang, view: batch.UnitView) -> bool:
-    """Whether a Job will never end: its CronJob would wait for that, or keep it for good.
-
-    A Job that is suspended has no deadline of its own in Kubernetes; only without it does its CronJob go on.
-    """
-    job, facts = gang.ledger, gang.unit
-    ours = job.unit_uid == view.uid and not (job.deleting or facts.hands_off or facts.refusal[0])
-    if view.cron_job is None or not ours or facts.disputed:
-        return False
-    over = job.status.phase is Phase.FAILED and (view.suspended or bool(job.status.attempt))
-    return over or (job.status.phase is Phase.REJECTED and view.suspended)
-
-
-def _ended(status: ledger.Status) -> str:
-    """Say why a Job was ended by us, and in which attempt: it stays ended when its DeadlineJob is deleted."""
-    found = conditions.get(status.conditions, conditions.Type.FINISHED)
-    return f"{found.reason if found is not None else status.phase.value}/{status.attempt}"
 
 
 def waiting(gang: Gang) -> Step | None:
@@ -315,6 +302,8 @@ def _left_running(gang: Gang, view: batch.UnitView) -> Step | None:
     """Let the pods go of a Job that is left alone, for its template may keep our gate from an earlier run."""
     if gang.unit.refusal[0] == units.DUPLICATE:
         return None
+    if not gang.unit.hands_off and (spared := endings.unmarked(gang, view)):
+        return Step(patches=(_patch(view, batch.mark(view, spared)),))
     pods = (*members.present(gang.pods), *gang.unit.loose)
     held = [pod for pod in pods if pod.gated and pod.owner == view.uid and not pod.deleting]
     patches = [steps.Patch(port.PODS, pod.namespace, pod.name, batch.let_go_pod(pod)) for pod in held]
@@ -398,8 +387,10 @@ def _vanished(gang: Gang, now: int) -> Step:
         return Step(status=steps.over(status, Phase.SUCCEEDED, now), why="Succeeded")
     labelled = bool(gang.ledger.unit_uid)
     again = "and lstqueue will take it for a new one" if labelled else "together with a new DeadlineJob"
-    if last.cut_short and last.cron_job is not None:
-        words = f"its Job was deleted before its end; CronJob {last.cron_job.name} makes the next"
+    if last.replaceable and 0 <= now - last.noted < _REPLACED_WITHIN:
+        return Step(wake=last.noted + _REPLACED_WITHIN)
+    if last.replaced and last.cron_job is not None:
+        words = f"its Job was deleted before its end; CronJob {last.cron_job.name} has made the next"
         return Step(status=steps.over(status, Phase.FAILED, now), why=lenient.REPLACED, words=words)
     words = f"the Job was deleted; create it again, {again}"
     if not last.cut_short:

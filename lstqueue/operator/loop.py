@@ -22,6 +22,7 @@ from lstqueue.operator import (
     actions,
     alarms,
     bell,
+    clocks,
     commits,
     fitting,
     grounds,
@@ -71,6 +72,7 @@ class Loop:
         now: Callable[[], int],
         settings: all_settings.Settings,
         figures: metrics.Metrics,
+        cleared: actions.Cleared,
         told: Wrote = _untold,
     ) -> None:
         self.cache = cache
@@ -86,8 +88,13 @@ class Loop:
         out = outbox.Outbox(cache, self.writer, self._failed)
         self._told = told
         self.skew = skew.Skew(api, now=now)
-        self._commits = commits.Commits(api, cache, out, now=now, clock=self.skew, wrote=self._wrote)
-        self._actions = actions.Actions(api, cache, out, self._commits, now=now, clock=self.skew)
+        window = settings.engine.cap_window
+        self._commits = commits.Commits(
+            api, cache, out, now=now, clock=self.skew, window=window, wrote=self._wrote
+        )
+        self._actions = actions.Actions(
+            api, cache, out, self._commits, now=now, clock=self.skew, cleared=cleared
+        )
         self._memory = memory.Memory()
         self._forecast_at = 0
         self._changed = True
@@ -105,7 +112,9 @@ class Loop:
         while True:
             await self.cache.touches.wait()
             self.cache.touches.clear()
-            self._advance_all(self._now())
+            now = self._now()
+            self._look_at_clock(now)
+            self._advance_all(now)
 
     async def run(self) -> None:
         """Run passes until cancelled."""
@@ -141,9 +150,7 @@ class Loop:
         """Do one pass; return the seconds until the next one is due without a ring, None for never."""
         began = time.perf_counter()
         now = self._now()
-        if now < self._last - setbacks.SET_BACK:
-            self._clock_moved()
-        self._last = now
+        self._look_at_clock(now)
         self._advance_all(now)
         for record in self.cache.allowances.settle():
             self._intake.forget(record.ledger.namespace)
@@ -164,6 +171,11 @@ class Loop:
         self._passed = asyncio.Event()
         self._figures.passed(plan, time.perf_counter() - began, self.writer.backlog)
         return self._seconds(now, plan.wake_at, self._restate_at(now))
+
+    def _look_at_clock(self, now: int) -> None:
+        if clocks.beyond(self._last, now):
+            self._clock_moved()
+        self._last = now
 
     def _clock_moved(self) -> None:
         """Go on as a new process would after our clock was set back: no time that it has named is to come."""
@@ -243,6 +255,10 @@ class Loop:
             record.hindered, record.engine_job, record.told_at = hindered, None, 0
         step = lifecycle.step(gang, now)
         step = slowness.beside(lifecycle.kind_of(record.ledger), gang, step, now)
+        if gang.untimely:
+            self._wake(uid, record.untimely_until)
+        elif step.idle and record.untimely:
+            setbacks.timely(record)
         if self._returns.note(record, gang, step):
             # The pass that comes at once says in the same write what became of it.
             self._bell.ring()
@@ -297,6 +313,7 @@ class Loop:
         if not record.ungated_at and any(pod.attempt == status.attempt for pod in record.pods.values()):
             # Lifted by an earlier process: the timeout begins anew, bounded by that of the whole start.
             record.ungated_at = now
+        setbacks.lifted_by_now(record, now)
         gang = members.Gang(
             ledger=record.ledger,
             children=tuple(record.children.values()),
@@ -310,6 +327,8 @@ class Loop:
             slack=lambda: snapshots.waiting_slack(self._engine_job(record), now, self._settings.engine),
             stale=self.cache.stale,
             recovery_timeout=settings.recovery_timeout_ms,
+            judged=bool(record.told_at) and record.said is None,
+            untimely=setbacks.untimely(record, now),
             unit=self.cache.facts(record, now),
             books=record.books,
         )
@@ -423,6 +442,10 @@ class Loop:
         if record is None:
             return
         now = self._now()
+        if isinstance(error, skew.UntimelyError):
+            setbacks.put_off_time(record, self._settings, now, error.message)
+            self.cache.touch(uid)
+            return
         setbacks.put_off(record, self._settings, now, at_least=error.retry_after or 0.0)
         words = error.message
         if isinstance(error, guard.DefectError):

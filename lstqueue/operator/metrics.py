@@ -18,7 +18,7 @@ from lstqueue.operator import events, ledger
 _PASS_BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 _STATES = frozenset({"waiting", "held_back", "claiming", "admitted", "running", "ending"})
 _WAIT_BUCKETS = (1, 10, 60, 300, 1800, 3600, 14400, 86400, 604800)
-_REASONS = port.REASONS | {"NameLeaving", "NameTaken", "Defect"}
+_REASONS = port.REASONS | {"NameLeaving", "NameTaken", "Defect", "ClockSkew"}
 """Why writes fail by name; for what webhooks say, each word a series for good, the HTTP status has to do."""
 
 

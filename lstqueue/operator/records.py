@@ -35,6 +35,7 @@ class Record:
     to leave and did: their Job shows only that a pod is gone, which would be the gang's own fault. `books`
     keep how the pods of an existing Job stand to its places. `unreadable` says why nothing can be done with
     it as it is, and `odd` what kept us from its last step, until that is tried again; "" as a rule.
+    `untimely` says why time alone ends nothing of it until `untimely_until` (ms), after `untimely_tries`.
     """
 
     ledger: ledgers.Ledger
@@ -65,4 +66,7 @@ class Record:
     short: str = ""
     unreadable: str = ""
     odd: str = ""
+    untimely: str = ""
+    untimely_until: int = 0
+    untimely_tries: int = 0
     books: slots.Books = field(default_factory=slots.Books)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from lstqueue.engine import model
 from lstqueue.operator import cache as caches
-from lstqueue.operator import commits, ledger, lifecycle, members, steps, writer
+from lstqueue.operator import commits, lifecycle, members, steps, writer
 
 Attempt = Callable[[caches.Record, Callable[[], None]], None]
 """Does something for one job, so that an error of ours in it keeps nobody else from anything."""
@@ -25,7 +25,7 @@ class Returns:
         self._cache = cache
         self._commit = commit
         self._writer = write
-        self._steps: dict[str, steps.Step] = {}
+        self._steps: dict[str, tuple[int, steps.Step]] = {}
 
     def note(self, record: caches.Record, gang: members.Gang, step: steps.Step) -> bool:
         """Note whether a gang returns to the queue, and have the next pass take it for one that waits."""
@@ -36,7 +36,7 @@ class Returns:
         self._steps.pop(uid, None)
         if returning is None:
             return False
-        self._steps[uid] = step
+        self._steps[uid] = record.ledger.version, step
         again = replace(gang, ledger=replace(record.ledger, status=returning))
         record.hindered = lifecycle.kind_of(record.ledger).hindrance(again)
         return True
@@ -49,13 +49,14 @@ class Returns:
         """
         chosen = {one.uid for one in plan.admit} | {one.uid for one in plan.claim}
         returned, self._steps = self._steps, {}
-        for uid, step in returned.items():
+        for uid, (version, step) in returned.items():
             record = self._cache.records.get(uid)
             if record is None:
                 continue
             record.returning = None
             update = updates.pop(uid, None)
-            stale = record.ledger.status.phase is not ledger.Phase.SUSPENDING
+            # What the step was found for may have been written to since, and the job not been looked at.
+            stale = record.ledger.version != version
             if stale or record.doubtful or self._writer.busy(uid):
                 record.engine_job = None
                 self._cache.touch(uid)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lstqueue.api import deadlinejob_status
-from lstqueue.engine import model
 from lstqueue.operator import ledger, lenient, statuses
 
 Phase = ledger.Phase
@@ -37,6 +36,7 @@ def ended(
     end: int,
     reason: str,
     min_run: int,
+    window: int,
     words: str = "",
 ) -> ledger.Status:
     """Return `after`, which follows `before`, with what the run leaves behind that ends between them, if any.
@@ -49,6 +49,7 @@ def ended(
         reason: in one word.
         words: the same in a sentence, as far as there is one.
         min_run: ms after which it may make room for itself again at the cost of whom it had to give way to.
+        window: ms in which suspensions for others count.
     """
     full, suspended = False, after.phase is Phase.SUSPENDING
     if before.phase is Phase.RUNNING and after.phase is not Phase.RUNNING and before.started:
@@ -62,11 +63,9 @@ def ended(
         )
         wasted = before.wasted + 1 if after.suspension == ledger.PREEMPTED else before.wasted
         after = replace(after, saved=before.saved + saved, wasted=0 if saved or succeeded else wasted)
-    return _gave_way(before, after, end=end, full=full)
+    return _gave_way(before, after, end=end, full=full, window=window)
 
 
-_DAY = model.Config().cap_window
-"""Ms in which suspensions for others count."""
 _ABRUPT = frozenset({ledger.GANG_FAILED, ledger.GANG_DISRUPTED, ledger.NODE_LOST, ledger.FAILED_START})
 """Suspensions before which nobody could save anything."""
 
@@ -89,7 +88,9 @@ def movable(status: ledger.Status) -> bool:
     return len(status.displaced_by) < deadlinejob_status.DISPLACED_BY
 
 
-def _gave_way(before: ledger.Status, after: ledger.Status, *, end: int, full: bool) -> ledger.Status:
+def _gave_way(
+    before: ledger.Status, after: ledger.Status, *, end: int, full: bool, window: int
+) -> ledger.Status:
     """Forget after a full run who it had to give way to; remember who it gives way to now, and when.
 
     A start that was never complete is one it gave away too, though no run is left of it.
@@ -97,6 +98,6 @@ def _gave_way(before: ledger.Status, after: ledger.Status, *, end: int, full: bo
     known, kept_times = () if full else before.displaced_by, before.preempted_at
     if after.suspended_for and after.suspended_for != before.suspended_for:
         known = (*(uid for uid in known if uid != after.suspended_for), after.suspended_for)
-        recent = (at for at in preempted_at(before) if end - at < _DAY)
+        recent = (at for at in preempted_at(before) if end - at < window)
         kept_times = (*recent, end)[-deadlinejob_status.SUSPENSIONS :]
     return replace(after, displaced_by=known[-deadlinejob_status.DISPLACED_BY :], preempted_at=kept_times)

@@ -7,13 +7,9 @@ it is tried again. Everybody else's jobs go on.
 
 from __future__ import annotations
 
-from lstqueue.engine import model
 from lstqueue.kube import port
-from lstqueue.operator import guard, records
+from lstqueue.operator import clocks, guard, records
 from lstqueue.operator import settings as all_settings
-
-SET_BACK = model.MINUTE
-"""Ms by which a clock has to go back for it to have been wrong: less is what clocks do."""
 
 
 def put_off(
@@ -26,10 +22,39 @@ def put_off(
     record.retry_at, record.engine_job = now + int(wait * 1000), None
 
 
+def put_off_time(record: records.Record, settings: all_settings.Settings, now: int, words: str) -> None:
+    """Have nothing of a job brought about by time alone for a while from `now` (ms) on; the rest goes on."""
+    wait = min(settings.retry_first * 2 ** min(record.untimely_tries, 16), settings.retry_most)
+    record.untimely, record.untimely_until = words, now + int(wait * 1000)
+    record.untimely_tries += 1
+
+
+def untimely(record: records.Record, now: int) -> str:
+    """Say why time alone may end nothing of a job at `now` (ms), "" where it may, or that is tried again."""
+    return record.untimely if record.untimely_until > now else ""
+
+
+def timely(record: records.Record) -> None:
+    """Forget that the time was not believed."""
+    record.untimely, record.untimely_until, record.untimely_tries = "", 0, 0
+
+
 def clock_moved(record: records.Record) -> None:
     """Forget times that our clock has named before it was set back: they would be long to come."""
     record.retry_at = record.ask_at = record.told_at = record.unready_since = 0
     record.engine_job = None
+    timely(record)
+
+
+def lifted_by_now(record: records.Record, now: int) -> None:
+    """Have gates that a clock of ours lifted in the future count as lifted at `now` (ms).
+
+    That they were lifted under its admission must not be forgotten, so the time of that is put right first.
+    """
+    admission = record.ledger.status.admission
+    at = admission.at if admission is not None else 0
+    if clocks.beyond(record.ungated_at, now) and not clocks.beyond(at, now):
+        record.ungated_at = max(now, at)
 
 
 def leave_aside(record: records.Record, problem: str) -> None:

@@ -35,7 +35,7 @@ def _told(kind: steps.Kind, gang: members.Gang, now: int) -> steps.Step | None:
     elif status.phase is Phase.SUSPENDING and status.since:
         code, since, what = lenient.STOPPING, status.since, "suspension"
     else:
-        return None
+        return _untimely(gang) if status.phase is Phase.RUNNING else None
     past = [length for length in TOLD if now >= since + length]
     coming = steps.Step(wake=since + TOLD[len(past)]) if len(past) < len(TOLD) else None
     if not past:
@@ -45,6 +45,18 @@ def _told(kind: steps.Kind, gang: members.Gang, now: int) -> steps.Step | None:
         return coming
     words = _starting(kind, gang) if code == lenient.STARTING else _stopping(gang)
     return steps.Step(status=replace(status, slow=(code, begins + words)), why=code) if words else coming
+
+
+def _untimely(gang: members.Gang) -> steps.Step | None:
+    """Tell once of a run that is to be over by our clock, and goes on; and once that this is past."""
+    status = gang.ledger.status
+    told = status.slow[0] == lenient.UNTIMELY
+    if bool(gang.untimely) is told:
+        return None
+    slow = lenient.NOT_SLOW
+    if gang.untimely:
+        slow = lenient.UNTIMELY, f"its time is over by the clock of lstqueue, and it goes on: {gang.untimely}"
+    return steps.Step(status=replace(status, slow=slow), why=lenient.UNTIMELY)
 
 
 def _starting(kind: steps.Kind, gang: members.Gang) -> str:

@@ -34,6 +34,9 @@ LONGEST_GRACE = 365 * 86_400
 UNREADABLE = (model.Group("unreadable", 1, topology.PodShape(())),)
 """Stands for the groups of a job that nobody can tell: it is held back, and its user is told why."""
 
+Held = tuple[model.Group, model.Assigned]
+"""A group and where its pods are, or are to be; its number is still to be given."""
+
 
 def build(
     cache: caches.Cache, settings: all_settings.Settings, *, now: int, forecast_at: int, changed: bool
@@ -41,8 +44,8 @@ def build(
     """Return the snapshot of now (ms); jobs that did not change since the last one are reused."""
     jobs = []
     for record in cache.records.values():
-        if record.engine_job is None:
-            record.engine_job = guarded(record, cache, settings)
+        if record.engine_job is None or _outlived(record, record.engine_job, now):
+            record.engine_job = guarded(record, cache, settings, now=now)
         # A job that is over and whose pods are gone concerns nobody; of a new one nothing is known
         # until the API server has said what its pods will be.
         told = record.held_back or record.hindered[0] or record.unreadable or record.odd
@@ -79,7 +82,9 @@ def restate_at(record: caches.Record, settings: all_settings.Settings) -> int | 
     return record.told_at + settings.restate_interval_ms if waits else None
 
 
-def guarded(record: caches.Record, cache: caches.Cache, settings: all_settings.Settings) -> model.Job:
+def guarded(
+    record: caches.Record, cache: caches.Cache, settings: all_settings.Settings, *, now: int
+) -> model.Job:
     """Return one DeadlineJob as the engine sees it, or what stands for one that cannot be dealt with."""
     made: list[model.Job] = []
     problem = ""
@@ -90,8 +95,11 @@ def guarded(record: caches.Record, cache: caches.Cache, settings: all_settings.S
     if made:
         return made[0]
     if problem:
+        # Nothing else may happen that would have it tried again: it is looked at when its time has come.
+        setbacks.put_off(record, settings, now)
         setbacks.leave_aside(record, problem)
-    return _unreadable(record)
+        cache.touch(record.ledger.uid)
+    return _unreadable(record, now)
 
 
 def engine_job(record: caches.Record, cache: caches.Cache, settings: all_settings.Settings) -> model.Job:
@@ -359,36 +367,65 @@ def _groups(record: caches.Record, admission: ledger.Admission | None) -> tuple[
     return ((batch.GROUP, width),) if width else ()
 
 
-def _unreadable(record: caches.Record) -> model.Job:
-    """Return what stands for a job that cannot be dealt with: nothing begins, and what it holds is held."""
+def _outlived(record: caches.Record, job: model.Job, now: int) -> bool:
+    """Whether somebody who cannot be dealt with has had a claim for as long as it was made for."""
+    stuck = record.unreadable or record.odd
+    return bool(stuck) and job.claim is not None and job.claim.expires <= now
+
+
+def _unreadable(record: caches.Record, now: int) -> model.Job:
+    """Return what stands for a job that cannot be dealt with: nothing begins, and what it holds is held.
+
+    A claim is a hold, too, until it expires: like one that is not written yet it has nobody suspended, and
+    its owner does not start.
+    """
     job, admission = record.ledger, record.assumed or record.ledger.status.admission
-    left = [pod for pod in record.pods.values() if _place(pod)]
-    if left:
-        return replace(_orphan(job.uid, left), name=job.name)
-    shapes = {group.name: group.shape for group in record.shapes or ()}
-    held = [
-        (model.Group(f"{group.name}/{node}", len(ranks), shapes.get(group.name, NO_SHAPE)), group.pool, node)
-        for group in (admission.groups if admission is not None else ())
-        for node, ranks in group.nodes
-        # Ranks may be what cannot be read of it; none are no group.
-        if ranks
-    ]
+    held = [*_by_pod(record.pods.values()), *_unmet(record, admission)]
+    claim = record.claiming or (job.status.claim if job.status.phase is Phase.CLAIMING else None)
+    if held or record.assumed is not None or (claim is not None and claim.expires <= now):
+        claim = None
+    groups = tuple(group for group, _ in held)
+    state = model.State.ENDING if held else model.State.HELD_BACK
+    if claim is not None:
+        claim, state = replace(claim, committed=False), model.State.CLAIMING
+        groups = _claiming_groups(record, claim)
+    charges = (pod.charge.partition("/")[0] for pod in record.pods.values() if pod.charge and _place(pod))
+    queue = admission.queue if admission is not None else next(charges, "")
+    named = job.spec.queue if job.spec is not None else ""
     return model.Job(
         uid=job.uid,
         namespace=job.namespace,
         name=job.name,
-        queue=admission.queue if admission is not None else "",
-        groups=tuple(group for group, _, _ in held) or UNREADABLE,
+        queue=job.status.claim_queue or named if claim is not None else queue,
+        groups=groups or UNREADABLE,
         submit=job.created,
-        state=model.State.ENDING if held else model.State.HELD_BACK,
-        held_back="" if held else record.unreadable or record.odd,
-        assigned=tuple(
-            model.Assigned(index, pool, node, 0, group.count)
-            for index, (group, pool, node) in enumerate(held)
-        ),
+        state=state,
+        held_back=(record.unreadable or record.odd) if state is model.State.HELD_BACK else "",
+        assigned=_numbered(held),
+        claim=claim,
         published=record.said or _published(job),
         words=lenient.text(lenient.mapping(job.spoken.get("pending")).get("message")),
     )
+
+
+def _unmet(record: caches.Record, admission: ledger.Admission | None) -> Iterable[Held]:
+    """Yield the ranks of an admission that have no pod of their own yet, by group and node."""
+    shapes = {group.name: group.shape for group in record.shapes or ()}
+    there = set() if record.assumed is not None else _there(record)
+    for group in admission.groups if admission is not None else ():
+        offset = _offset(record, group.name)
+        for node, ranks in group.nodes:
+            # Ranks may be what cannot be read of it; none are no group.
+            if count := sum((group.name, rank - offset) not in there for rank in ranks):
+                made = model.Group(f"{group.name}/{node}", count, shapes.get(group.name, NO_SHAPE))
+                yield made, model.Assigned(0, group.pool, node, 0, count)
+
+
+def _claiming_groups(record: caches.Record, claim: model.Claim) -> tuple[model.Group, ...]:
+    """Return the groups of a claim, whose pods may not be known."""
+    shapes = dict(enumerate(group.shape for group in record.shapes or ()))
+    sizes = [sum(count for _, count in group.nodes) for group in claim.groups]
+    return tuple(model.Group(f"{i}", size, shapes.get(i, NO_SHAPE)) for i, size in enumerate(sizes))
 
 
 def _left_behind(record: caches.Record, left: Mapping[str, views.PodView]) -> model.Job:
@@ -403,18 +440,27 @@ def _orphan(uid: str, pods: Iterable[views.PodView]) -> model.Job:
     """Return what is left of a DeadlineJob that was deleted: pods that still hold room and quota."""
     left = sorted(pods, key=lambda pod: pod.name)
     queue = next((pod.charge.partition("/")[0] for pod in left if pod.charge), "")
+    held = list(_by_pod(left))
     return model.Job(
         uid=uid,
         namespace=left[0].namespace,
         name=left[0].name,
         queue=queue,
-        groups=tuple(model.Group(pod.name, 1, topology.PodShape(pod.requests)) for pod in left),
+        groups=tuple(group for group, _ in held),
         submit=0,
         state=model.State.ENDING,
-        assigned=tuple(
-            model.Assigned(
-                index, pod.charge.partition("/")[2], _place(pod), int(bool(pod.node)), int(not pod.node)
-            )
-            for index, pod in enumerate(left)
-        ),
+        assigned=_numbered(held),
     )
+
+
+def _by_pod(pods: Iterable[views.PodView]) -> Iterable[Held]:
+    """Yield each pod that takes room as a group of its own."""
+    for pod in sorted(pods, key=lambda pod: pod.name):
+        if node := _place(pod):
+            pool, bound = pod.charge.partition("/")[2], int(bool(pod.node))
+            made = model.Group(pod.name, 1, topology.PodShape(pod.requests))
+            yield made, model.Assigned(0, pool, node, bound, 1 - bound)
+
+
+def _numbered(held: Iterable[Held]) -> tuple[model.Assigned, ...]:
+    return tuple(replace(part, group=index) for index, (_, part) in enumerate(held))

@@ -20,9 +20,6 @@ from lstqueue.operator import deadlines, ledger, lenient
 Phase = ledger.Phase
 Json = dict[str, Any]
 
-TEXT_LENGTH = 253
-"""Longest short text in a status."""
-
 
 @dataclass(frozen=True, slots=True)
 class Words:
@@ -113,8 +110,7 @@ _MACHINE: Mapping[str, _Field] = {
 
 def gang_text(groups: tuple[model.Group, ...]) -> str:
     """Describe a gang in a few characters: "4×8 nvidia.com/gpu", "1×1 cpu + 3×2 cpu"."""
-    text = " + ".join(_group_text(group) for group in groups)
-    return text if len(text) <= TEXT_LENGTH else f"{text[: TEXT_LENGTH - 1]}…"
+    return base.cut(" + ".join(_group_text(group) for group in groups), base.TEXT_LENGTH)
 
 
 def _group_text(group: model.Group) -> str:
@@ -131,11 +127,12 @@ def with_run(
     if before.phase is not Phase.RUNNING or not before.started or end < before.started:
         return status
     nodes = len(before.admission.nodes) if before.admission else 0
-    run = {"start": _exact(before.started), "end": _exact(end), "reason": reason, "nodes": nodes}
+    run: Json = {"start": _exact(before.started), "end": _exact(end), "nodes": nodes}
+    run["reason"] = base.cut(reason, base.TEXT_LENGTH)
     if lost:
         run["lost"] = _lasted(lost)
     if words:
-        run["message"] = words if len(words) <= TEXT_LENGTH else f"{words[: TEXT_LENGTH - 1]}…"
+        run["message"] = base.cut(words, base.TEXT_LENGTH)
     return replace(status, runs=(*status.runs, run)[-deadlinejob_status.RUNS :])
 
 
@@ -285,21 +282,19 @@ def _spoken(job: ledger.Ledger, status: ledger.Status, words: Words | None) -> J
 def _pending(job: ledger.Ledger, status: ledger.Status, words: Words | None) -> Json | None:
     why = code(status)
     if not why and status.slow[0]:
-        return dict(zip(("code", "message"), status.slow, strict=True))
+        return {"code": status.slow[0], "message": base.cut(status.slow[1])}
     if not why:
         return None
     said = job.spoken.get("pending") or {}
     kept = said.get("message", "") if words is None and said.get("code") == why else ""
     text = words.pending if words else kept
-    if len(text) > base.MESSAGE_LENGTH:
-        text = f"{text[: base.MESSAGE_LENGTH - 1]}…"
-    return {"code": why, "message": text} if text else {"code": why}
+    return {"code": why, "message": base.cut(text)} if text else {"code": why}
 
 
 def _verdict(verdict: model.Verdict) -> Json:
     rendered: Json = {"level": verdict.level.value}
     if verdict.reason:
-        rendered["reason"] = verdict.reason[: base.MESSAGE_LENGTH]
+        rendered["reason"] = base.cut(verdict.reason)
     if verdict.earliest_feasible is not None:
         rendered["earliestFeasibleDeadline"] = _no_earlier(verdict.earliest_feasible)
     for key, pair in (("forecastStart", verdict.start), ("forecastFinish", verdict.finish)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from lstqueue.jobs import views
+from lstqueue.jobs import batch, views
 from lstqueue.kube import port
 from lstqueue.operator import ledger, members, units
 
@@ -18,17 +18,13 @@ Phase = ledger.Phase
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A merge patch of an existing object; what it was decided for is in its resourceVersion.
-
-    With `remove`, its UID, the object is deleted instead.
-    """
+    """A merge patch of an existing object; what it was decided for is in its resourceVersion."""
 
     resource: port.Resource
     namespace: str
     name: str
     body: port.Object
     subresource: str = ""
-    remove: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +34,7 @@ class Step:
     `why` is the reason of a status in one word (or, for a suspension, a sentence), `words` says more. `pause`
     sets `active` to false in the spec, `remove` deletes the DeadlineJob. `patches` are writes to an existing
     job and its pods: a `start` cannot do without them, and a `sudden` one suspends what runs without us.
+    `clear` deletes an existing job that its CronJob would wait for.
     """
 
     status: ledger.Status | None = None
@@ -49,6 +46,7 @@ class Step:
     discard: tuple[views.ChildView, ...] = ()
     ungate: tuple[tuple[views.PodView, str, str, int], ...] = ()
     patches: tuple[Patch, ...] = ()
+    clear: batch.UnitView | None = None
     start: bool = False
     sudden: bool = False
     pause: bool = False
@@ -59,7 +57,7 @@ class Step:
     def idle(self) -> bool:
         """Whether there is nothing to write."""
         writes = self.create or self.suspend or self.resume or self.discard or self.ungate
-        return not (self.status or writes or self.patches or self.pause or self.remove)
+        return not (self.status or writes or self.patches or self.clear or self.pause or self.remove)
 
 
 IDLE = Step()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable
 
 from lstqueue.jobs import batch, inline, views
 from lstqueue.kube import port
@@ -31,13 +30,10 @@ _LOG = logging.getLogger(__name__)
 class Strays:
     """Works in a task of its own, and asks the API server before it believes that a Job has nobody."""
 
-    def __init__(
-        self, api: port.KubeApi, cache: caches.Cache, told: events.Recorder, *, now: Callable[[], int]
-    ) -> None:
+    def __init__(self, api: port.KubeApi, cache: caches.Cache, told: events.Recorder) -> None:
         self._api = api
         self._cache = cache
         self._told = told
-        self._now = now
         self._since: dict[str, int] = {}
         self._due: dict[str, int] = {}
         self._mentioned: set[str] = set()
@@ -55,7 +51,7 @@ class Strays:
 
     async def _round(self) -> float | None:
         """Look at all strays; return the seconds until one is due again, None for never."""
-        now, by_owner = self._now(), self._by_owner()
+        now, by_owner = _now(), self._by_owner()
         self._since = {owner: self._since.get(owner, now) for owner in by_owner}
         self._due = {owner: self._due.get(owner, now + GRACE) for owner in by_owner}
         for owner, pods in by_owner.items():
@@ -67,8 +63,8 @@ class Strays:
             except port.ApiError as error:
                 _LOG.warning("pods of %s could not be let go: %s", pods[0].name, error)
                 changed = isinstance(error, port.ConflictError | port.NotFoundError)
-                self._due[owner] = self._now() + (GRACE if changed else AGAIN)
-        return max(0, min(self._due.values()) - self._now()) / 1000 if self._due else None
+                self._due[owner] = _now() + (GRACE if changed else AGAIN)
+        return max(0, min(self._due.values()) - _now()) / 1000 if self._due else None
 
     def _by_owner(self) -> dict[str, list[views.PodView]]:
         found: dict[str, list[views.PodView]] = {}
@@ -83,7 +79,7 @@ class Strays:
     async def _look(self, owner: str, pods: list[views.PodView]) -> int:
         """Let the pods of one Job go if it has nobody; return when (ms) to look at what is left."""
         raw = await self._job(owner, pods[0])
-        again = self._now() + AGAIN
+        again = _now() + AGAIN
         if raw is None or inline.owning_job(raw):
             return again
         view = batch.unit(raw)
@@ -92,7 +88,7 @@ class Strays:
             return again
         if self._cache.units.spoken_for((view.namespace, view.name), owner):
             return again
-        if view.queue is not None and not view.manager and self._now() < self._since[owner] + LABELLED:
+        if view.queue is not None and not view.manager and _now() < self._since[owner] + LABELLED:
             return self._since[owner] + LABELLED
         for pod in pods:
             raw = await self._api.patch(port.PODS, pod.namespace, pod.name, batch.let_go_pod(pod))
@@ -104,7 +100,7 @@ class Strays:
             subject = events.Subject(batch.API_VERSION, batch.KIND, view.namespace, view.name, owner)
             words = keeper.LEFT_RUNNING
             self._told.tell(events.Note(subject, units.LEFT_RUNNING, words, warning=True, once=True))
-        return self._now() + GRACE
+        return _now() + GRACE
 
     async def _job(self, owner: str, pod: views.PodView) -> port.Object | None:
         """Read the Job that controls a pod, None where there is none."""
@@ -113,3 +109,8 @@ class Strays:
         except port.NotFoundError:
             return None
         return raw if raw["metadata"]["uid"] == owner else None
+
+
+def _now() -> int:
+    """Return ms by the loop's clock, which nobody sets: all that counts here is how long ago."""
+    return int(asyncio.get_running_loop().time() * 1000)

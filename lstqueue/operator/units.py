@@ -15,6 +15,7 @@ from typing import Any
 
 from lstqueue.api import names
 from lstqueue.jobs import batch, owners, views
+from lstqueue.operator import gone, lenient
 from lstqueue.operator import ledger as ledgers
 
 Object = Mapping[str, Any]
@@ -34,6 +35,8 @@ OWNERS = 10_000
 """How many owners are remembered."""
 BURIED = 5_000
 """How many deleted Jobs are, against replies of writes that come late."""
+FOR_EVER = 1 << 64
+"""Later than the version of any reply, however late."""
 
 _WAITING = ledgers.FINAL | {ledgers.Phase.PENDING}
 
@@ -72,21 +75,6 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Last:
-    """What was known of a Job when it went: whether it was `complete`, or was seen to be deleted before that.
-
-    `cron_job` is the one that made it.
-    """
-
-    complete: bool = False
-    cut_short: bool = False
-    cron_job: owners.Owner | None = None
-
-
-NEVER_SEEN = Last()
-
-
-@dataclass(frozen=True, slots=True)
 class Facts:
     """What the lifecycle looks at beside ledger entry and pods.
 
@@ -103,7 +91,7 @@ class Facts:
     view: batch.UnitView | None = None
     vanished: bool = False
     unseen: bool = False
-    last: Last = NEVER_SEEN
+    last: gone.Last = gone.NEVER_SEEN
     child_of: str = ""
     refusal: Told = ("", "")
     hands_off: bool = True
@@ -142,7 +130,7 @@ class Units:
         self._expected: dict[str, str] = {}
         self._below: dict[str, set[str]] = {}
         self._buried: dict[str, int] = {}
-        self._last: dict[str, Last] = {}
+        self._gone = gone.Gone(touch)
         self._aside: dict[Name, Object] | None = {}
 
     # Jobs
@@ -154,11 +142,13 @@ class Units:
         entry = self.entries.get(uid)
         if event == "DELETED":
             self._forget_aside(uid)
-            self._bury(uid, version, last=batch.unit(raw) if "spec" in raw else None)
-            return
-        if version <= self._buried.get(uid, -1) or (entry and version <= int(entry.view.version)):
+            since = lenient.time(meta.get("deletionTimestamp"))
+            self._bury(uid, FOR_EVER, last=batch.unit(raw) if "spec" in raw else None, since=since)
             return
         name = (meta["namespace"], meta["name"])
+        known = int(entry.view.version) if entry else self._buried.get(uid, -1)
+        if version <= known or (entry is None and self._has_successor(name, version)):
+            return
         labelled = names.LABEL_QUEUE in (meta.get("labels") or {})
         if entry is None and not labelled and name not in self._refs:
             if self._aside is not None:
@@ -204,19 +194,32 @@ class Units:
             self._aside.pop((view.namespace, view.name), None)
         older = self._by_name.get((view.namespace, view.name))
         if older is not None:
+            self._outdate(older, FOR_EVER)  # its name was free, so it is gone, told or not
             self._drop(older)
         self.entries[view.uid] = entry
         self._by_name[view.namespace, view.name] = view.uid
         self.unseen.discard((view.namespace, view.name))
+        self._gone.came(view)
         return entry
 
-    def _bury(self, uid: str, version: int, *, last: batch.UnitView | None) -> None:
-        """Take a Job out; `last` is as what it was deleted, None where only its absence was seen."""
+    def _has_successor(self, name: Name, version: int) -> bool:
+        """Whether another Job of the name is known, and later: this one was gone when that was created."""
+        uid = self._by_name.get(name)
+        return uid is not None and int(self.entries[uid].view.version) > version
+
+    def was_deleted(self, view: batch.UnitView) -> None:
+        """Take out a Job that we deleted; should a finalizer keep it, its next event brings it back."""
+        self._bury(view.uid, int(view.version), last=None)
+
+    def _bury(self, uid: str, version: int, *, last: batch.UnitView | None, since: int = 0) -> None:
+        """Take a Job out; `last` is as what it was deleted, None where only its absence was seen.
+
+        `since` is when it was marked as deleted (ms), 0 where it went at once.
+        """
         entry = self.entries.get(uid)
         if entry is not None:
-            complete = entry.view.complete or (last is not None and last.complete)
-            known = Last(complete, cut_short=last is not None and not complete, cron_job=entry.view.cron_job)
-            self._last.update((job.uid, known) for job in self.ledgers_of(entry))
+            spoke, others = self.ledgers_of(entry), (other.view for other in self.entries.values())
+            self._gone.went(entry.view, [job.uid for job in spoke], last=last, since=since, others=others)
         self._outdate(uid, version)
         self._drop(uid)
 
@@ -252,7 +255,8 @@ class Units:
     def clock_moved(self) -> None:
         """Have the keeper look at all Jobs, for its times were those of a clock that was wrong."""
         for uid, entry in self.entries.items():
-            entry.retry_at = 0
+            entry.retry_at = entry.told_until = 0
+            entry.stops.clear()
             self.touch(uid)
 
     def missing(self, name: Name) -> None:
@@ -274,11 +278,6 @@ class Units:
         if entry is not None and not entry.let_go:
             entry.let_go = True
             self.touch(uid)
-
-    def cron_job_of(self, uid: str) -> owners.Owner | None:
-        """Return the CronJob that made a Job, None where none did, or the Job has come to its own end."""
-        entry = self.entries.get(uid)
-        return entry.view.cron_job if entry is not None and not entry.view.over else None
 
     def spoken_for(self, name: Name, uid: str) -> bool:
         """Whether there is a DeadlineJob for a Job, be it over: what its pods need is its business then."""
@@ -329,7 +328,7 @@ class Units:
         """Note that a DeadlineJob is gone."""
         name = self._ref_of.pop(job_uid, None)
         self._expected.pop(job_uid, None)
-        self._last.pop(job_uid, None)
+        self._gone.forget(job_uid)
         if name is None:
             return
         self._refs[name].pop(job_uid, None)
@@ -386,7 +385,7 @@ class Units:
         entry, vanished = self.entry_of(job), self.vanished(job)
         if entry is None:
             unseen = self._ref_of.get(job.uid) in self.unseen
-            last = self._last.get(job.uid, NEVER_SEEN)
+            last = self._gone.last(job.uid, now)
             return Facts(vanished=vanished, unseen=unseen, last=last, now=now)
         counted = len([at for at in entry.stops if at > now - STANDOFF])
         if not entry.view.suspended and counted >= MOST_UNDONE and _unasked(job, entry):

@@ -75,6 +75,20 @@ async def test_pods_that_are_let_go_are_neither_pinned_nor_ours() -> None:
 
 
 @cluster.virtual
+async def test_a_clock_that_is_set_back_keeps_nobodys_pods_waiting() -> None:
+    async with cluster.run(nodes=4, slack=500) as made:
+        jobs, ahead, real = Existing(made), [24 * 3_600_000], made.world.now
+        made.world.now = lambda: real() + ahead[0]
+        await made.restart()
+        await drained(made, jobs, queue=None)
+        made.delete("a")
+        jobs.suspend("w", False)
+        await made.rest("2s")
+        ahead[0] = 0
+        await made.until(lambda: len(jobs.bound("w")) == 2, "its pods run", within="2m")
+
+
+@cluster.virtual
 async def test_a_job_whose_deadline_job_was_deleted_while_it_waited_runs_when_it_is_resumed() -> None:
     async with cluster.run(nodes=4, slack=500) as made:
         jobs = Existing(made)

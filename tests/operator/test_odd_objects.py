@@ -11,7 +11,7 @@ from manifests import group, own
 
 from lstqueue.jobs import batch, inline
 from lstqueue.kube import port
-from lstqueue.operator import commits, guard, keeper, queue_status
+from lstqueue.operator import commits, guard, keeper, queue_status, snapshots
 
 
 def tripping(name: str, once: list[str], real: Any) -> Any:
@@ -152,3 +152,28 @@ async def test_fields_of_a_template_that_were_left_empty_keep_nobody_from_runnin
         pod = {"affinity": affinity, "nodeSelector": None, "tolerations": None}
         made.submit("empty", group(run_for="1m", pod=pod))
         await made.until_phase("empty", "Succeeded", within="5m")
+
+
+@cluster.virtual
+async def test_a_defect_met_while_a_pass_looks_at_a_job_is_tried_again_though_nothing_happens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    once = ["yes"]
+    real = snapshots.engine_job
+
+    def odd(record: Any, *rest: Any) -> Any:
+        if once and record.ledger.name == "odd":
+            raise KeyError("odd")
+        return real(record, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(snapshots, "engine_job", odd)
+        async with cluster.run(nodes=1, slack=300) as made:
+            made.defects = True
+            made.queue(gpus=8)
+            made.submit("odd", group(run_for="10m"))
+            await made.rest("10m")
+            assert made.status("odd")["pending"]["code"] == "Unreadable"
+            assert sum(made.operator.cache.guard.counts.values()) < 40
+            once.clear()
+            await made.until_phase("odd", "Running", within="2m")

@@ -6,6 +6,8 @@ import cluster
 from existing import Existing
 from manifests import group
 
+from lstqueue.kube import port
+
 
 @cluster.virtual
 async def test_a_node_that_was_forgiven_is_not_said_to_be_avoided() -> None:
@@ -38,3 +40,22 @@ async def test_words_are_looked_at_every_hour_and_written_only_where_they_differ
         assert made.calls.writes() - writes <= 20
         told = made.operator.cache.records[made.job("waits")["metadata"]["uid"]].told_at
         assert made.world.now() - told <= 3_700_000
+
+
+@cluster.virtual
+async def test_why_no_start_can_be_foreseen_is_put_right_once_that_is_past() -> None:
+    async with cluster.run(nodes=2, slack=4000, reaction="15h") as made:
+        made.queue(gpus=16)
+        made.world.cordon("node-0000")
+        made.foreign_pod("intruder", "node-0001")
+        made.submit("gang", group(replicas=2, run_for="30m"), deadlineIn="50h", estimatedDuration="30m")
+        await made.rest("1m")
+        assert "node-0000 is cordoned and foreign pod" in made.status("gang")["verdict"]["reason"]
+        assert "others leave and it is uncordoned" in made.status("gang")["pending"]["message"]
+        made.patch(port.NODES, "node-0000", {"spec": {"unschedulable": False}})
+        await made.rest("65m")
+        reason = made.status("gang")["verdict"]["reason"]
+        assert "cordoned" not in reason
+        assert "default/intruder on node-0001" in reason
+        made.delete("intruder", port.PODS)
+        await made.until_phase("gang", "Succeeded")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cluster
+import pytest
 from manifests import group
 
 from lstqueue.kube import port
@@ -82,3 +83,23 @@ async def test_a_pod_that_does_not_leave_is_named() -> None:
         assert "is being deleted on node node-0000" in words
         await made.until_phase("gang", "Pending", within="10m")
         assert made.code("gang") == "Inactive"
+
+
+@pytest.mark.parametrize("words", ["x" * 3000, "ü" * 3000], ids=["ascii", "two bytes"])
+@cluster.virtual
+async def test_a_pod_with_much_to_say_keeps_its_gang_from_nothing(words: str) -> None:
+    async with cluster.run(nodes=2, slack=100) as made:
+        made.queue(bindTimeout="2m", gangReadyTimeout="30m")
+        made.submit("gang", group(replicas=2, start_after="150s"))
+        await made.until_phase("gang", "Admitted")
+        await made.rest("20s")
+        waiting = {"reason": "ImagePullBackOff", "message": words}
+        said = {"status": {"containerStatuses": [{"name": "main", "state": {"waiting": waiting}}]}}
+        for pod in made.pods("gang"):
+            name = pod["metadata"]["name"]
+            made.store.patch(port.PODS, "default", name, said, subresource="status")
+        await made.until(lambda: why(made, "gang"), "it is told", within="2m")
+        assert words[:100] in why(made, "gang")
+        assert why(made, "gang").endswith("…")
+        await made.until_phase("gang", "Running", within="2m")
+        assert not made.operator.api.errors

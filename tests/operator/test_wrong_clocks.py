@@ -82,6 +82,53 @@ async def test_nothing_is_ended_or_removed_by_a_clock_that_runs_ahead_of_the_ser
 
 
 @cluster.virtual
+async def test_a_clock_that_jumps_right_after_it_was_found_right_ends_nothing() -> None:
+    async with cluster.run(nodes=4, slack=400, reaction="15m") as made:
+        made.queue(gpus=32)
+        ahead, real = [0], made.world.now
+        made.world.now = lambda: real() + ahead[0]
+        await made.restart()
+        made.submit("limited", group(run_for="3h"), maxRunTime="5h")
+        made.submit("dated", group(run_for="3h"), deadlineIn="8h", onMissed="Cancel")
+        made.submit("small", group(run_for="1m", gpus=1), ttlSecondsAfterFinished=60)
+        await made.until_all("Running", "limited", "dated")
+        await made.until(lambda: not made.phase("small"), "its removal asks for the time", within="1h")
+        ahead[0] = 30 * durations.DAY
+        made.submit("ring", group(run_for="1m", gpus=1))
+        await made.rest("5m")
+        assert (made.phase("limited"), made.phase("dated")) == ("Running", "Running")
+        ahead[0] = 0
+        await made.until_all("Succeeded", "limited", "dated", within="4h")
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("policy", ["BestEffort", "Reject"])
+def test_no_deadline_is_given_up_by_a_clock_that_runs_ahead(policy: str, restarts: bool) -> None:
+    async def scenario() -> None:
+        async with cluster.run(nodes=1, slack=400, reaction="15m") as made:
+            made.queue(gpus=8)
+            ahead, real = [0], made.world.now
+            made.world.now = lambda: real() + ahead[0]
+            await made.restart()
+            made.submit("holder", group(run_for="2h"), preemptible=False, estimatedDuration="2h")
+            await made.until_phase("holder", "Running")
+            ahead[0] = 30 * durations.DAY
+            dated = {"deadlineIn": "8h", "estimatedDuration": "1h", "onInfeasible": policy}
+            made.submit("job", group(run_for="1h"), **dated)
+            await made.until(lambda: made.level("job") == "IMPOSSIBLE", "it seems to be too late")
+            await made.rest("5m")
+            ahead[0] = 0
+            if restarts:
+                await made.kill()
+                await made.start()
+            await made.until(lambda: made.level("job") == "LIKELY", "it is judged anew", within="15m")
+            assert (made.phase("job"), made.status("job").get("bestEffort")) == ("Pending", None)
+            await made.until_phase("job", "Succeeded", within="4h")
+
+    cluster.alone(scenario)
+
+
+@cluster.virtual
 async def test_a_clock_that_is_right_ends_what_is_due_without_delay() -> None:
     async with cluster.run(nodes=1) as made:
         made.queue(gpus=8)

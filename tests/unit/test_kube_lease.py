@@ -174,6 +174,44 @@ async def test_a_refusal_is_seen_at_once_and_a_read_that_works_does_not_end_it()
         await waiting
 
 
+async def refused_once(place: Place, elector: lease.Elector, verb: str, *, live: bool) -> None:
+    """Refuse one call beside a leader that renews the Lease each second, or only once that was refused."""
+    calls = faults.calls(resource=port.LEASES, verb=verb)
+    place.state.faults.fail(403, "Forbidden", message="no", when=calls, times=1)
+    was_refused = False
+    for second in range(60):
+        if live or was_refused:
+            place.edit(renewTime=f"2026-01-01T00:00:{second:02}.{int(time()) % 1000:03}000Z")
+        await asyncio.sleep(0.5)
+        was_refused = was_refused or bool(elector.refused)
+        await asyncio.sleep(0.5)
+    assert was_refused
+
+
+@virtually
+async def test_a_refused_read_is_forgotten_at_the_next_that_works():
+    place = Place()
+    place.put(holderIdentity="other", renewTime="2026-01-01T00:00:00.000000Z")
+    elector = place.elector()
+    waiting = asyncio.ensure_future(elector.acquire())
+    for _ in range(3):
+        await refused_once(place, elector, "get", live=True)
+        assert (elector.refused, waiting.done()) == ("", False)
+    waiting.cancel()
+
+
+@virtually
+async def test_a_refused_write_is_forgotten_once_another_leads():
+    place = Place()
+    place.put(holderIdentity="other", renewTime="2026-01-01T00:00:00.000000Z")
+    elector = place.elector()
+    waiting = asyncio.ensure_future(elector.acquire())
+    for _ in range(3):
+        await refused_once(place, elector, "update", live=False)
+        assert (elector.refused, waiting.done()) == ("", False)
+    waiting.cancel()
+
+
 @virtually
 async def test_an_outage_is_no_refusal():
     place = Place()

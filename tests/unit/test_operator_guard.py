@@ -4,8 +4,9 @@ import pytest
 
 from cases import raw
 from lstqueue.jobs import views
+from lstqueue.kube import port
 from lstqueue.operator import cache as caches
-from lstqueue.operator import guard, holding, ledger, lenient
+from lstqueue.operator import guard, holding, keeper, ledger, lenient, settings
 
 
 def broken(*_):
@@ -42,11 +43,28 @@ def test_what_was_known_of_a_deadline_job_stays_when_it_cannot_be_read_any_more(
     assert (after.spec, after.status, after.version) == (before.spec, before.status, int(version))
 
 
-@pytest.mark.parametrize("kind", ["pod", "job", "node", "queue", "namespace"])
-def test_nothing_that_a_watch_shows_gets_further_than_the_guard(kind):
+TAKEN_IN = [
+    (port.PODS, lambda cache: cache.apply_pod),
+    (port.JOBS, lambda cache: cache.apply_job),
+    (port.NODES, lambda cache: cache.apply_node),
+    (port.NAMESPACES, lambda cache: cache.apply_namespace),
+    (port.GPU_QUEUES, lambda cache: cache.apply_queue),
+    (port.DEADLINE_JOBS, lambda cache: cache.apply_ledger),
+    (port.RESOURCE_QUOTAS, lambda cache: cache.allowances.apply),
+    (
+        port.CRON_JOBS,
+        lambda cache: (
+            keeper.Keeper(None, cache, None, now=lambda: 0, settings=settings.Settings()).saw_cron_job
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("resource", "intake"), TAKEN_IN)
+def test_nothing_that_a_watch_shows_gets_further_than_the_guard(resource, intake):
     cache = caches.Cache(lambda: None)
-    getattr(cache, f"apply_{kind}")("ADDED", {"metadata": {"name": "odd"}, "spec": None, "status": 7})
-    assert sum(cache.guard.counts.values()) == (kind != "namespace")
+    intake(cache)("ADDED", {"metadata": {"name": 7, "labels": 7}, "spec": None, "status": 7})
+    assert set(cache.guard.counts) == {resource.kind}
 
 
 def test_a_counter_goes_round_before_its_label_gets_too_long():

@@ -1,5 +1,7 @@
 """Figures whose labels or sums are easy to get wrong."""
 
+import pathlib
+import re
 from collections import Counter
 from types import SimpleNamespace
 
@@ -69,3 +71,14 @@ def test_whatever_words_webhooks_find_there_are_only_so_many_series():
         if sample.name.endswith("_total")
     }
     assert found == {"403": 100, "Conflict": 1, "ConnectionFailed": 1, "503": 1}
+
+
+def test_every_reason_that_the_manual_names_is_a_series_of_its_own():
+    manual = pathlib.Path(__file__).parents[2] / "docs" / "operations.md"
+    (row,) = re.findall(r"\n\| `lstqueue_write_errors_total` \| reason \|(.*)\n", manual.read_text())
+    reasons = re.findall(r"`(\w+)`", row)
+    assert {"Defect", "ClockSkew"} <= set(reasons)
+    figures = metrics.Metrics()
+    for reason in reasons:
+        figures.write_failed(port.UnavailableError(0, reason, "why ever"))
+        assert value(figures, "lstqueue_write_errors_total", reason=reason) == 1

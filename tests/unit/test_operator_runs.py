@@ -10,6 +10,7 @@ from lstqueue.api import deadlinejob_status
 from lstqueue.operator import ledger, runs, steps
 
 HOUR, MINUTE = raw.HOUR, raw.MINUTE
+DAY = 24 * HOUR
 
 
 def ended(life, reason, *, ran=HOUR, for_uid="", min_run=15 * MINUTE, phase=None):
@@ -20,7 +21,7 @@ def ended(life, reason, *, ran=HOUR, for_uid="", min_run=15 * MINUTE, phase=None
     else:
         after = steps.suspended(before, reason, now, for_uid=for_uid)
     spec = life.seen.spec
-    return runs.ended(before, after, spec=spec, end=now, reason=reason, min_run=min_run)
+    return runs.ended(before, after, spec=spec, end=now, reason=reason, min_run=min_run, window=DAY)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,9 @@ def test_a_job_that_is_through_has_lost_nothing():
 def test_a_start_that_never_ran_in_full_is_no_run():
     life = Life().started(ready=False)
     after = steps.suspended(life.status, ledger.PREEMPTED, raw.NOW, for_uid="uid-j")
-    after = runs.ended(life.status, after, spec=life.seen.spec, end=raw.NOW, reason="Preempted", min_run=0)
+    after = runs.ended(
+        life.status, after, spec=life.seen.spec, end=raw.NOW, reason="Preempted", min_run=0, window=DAY
+    )
     assert (after.runs, after.saved, after.wasted) == ((), 0, 0)
     assert (after.displaced_by, after.preempted_at) == (("uid-j",), (raw.NOW,))
 
@@ -87,12 +90,14 @@ def test_whom_it_gave_way_to_is_remembered_once_until_it_has_run_in_full():
 def test_one_that_stops_already_and_loses_its_place_to_another_remembers_that():
     life = Life().suspending(ledger.GANG_FAILED)
     after = dataclasses.replace(life.status, admission=None, suspended_for="uid-j")
-    after = runs.ended(life.status, after, spec=life.seen.spec, end=raw.NOW, reason="Preempted", min_run=0)
+    after = runs.ended(
+        life.status, after, spec=life.seen.spec, end=raw.NOW, reason="Preempted", min_run=0, window=DAY
+    )
     assert (after.displaced_by, after.preempted_at) == (("uid-j",), (raw.NOW,))
     assert after.runs == ()
 
 
-def lived(reasons, *, status=None, every=16 * MINUTE, min_run=15 * MINUTE):
+def lived(reasons, *, status=None, every=16 * MINUTE, min_run=15 * MINUTE, window=DAY):
     """Return the status of a job whose runs end one after the other for these reasons, and the time then."""
     status, now = status or Life().running().status, raw.NOW
     for number, reason in enumerate(reasons):
@@ -100,7 +105,7 @@ def lived(reasons, *, status=None, every=16 * MINUTE, min_run=15 * MINUTE):
         now += every
         owner = f"uid-{number}" if reason == ledger.PREEMPTED else ""
         after = steps.suspended(status, reason, now, for_uid=owner)
-        status = runs.ended(status, after, spec=None, end=now, reason=reason, min_run=min_run)
+        status = runs.ended(status, after, spec=None, end=now, reason=reason, min_run=min_run, window=window)
     return status, now
 
 
@@ -117,9 +122,11 @@ def test_as_many_suspensions_are_remembered_as_a_queue_may_allow():
     assert runs.preempted_at(status)[-1] == now
 
 
-def test_suspensions_of_more_than_a_day_ago_are_forgotten():
+def test_suspensions_are_forgotten_when_they_do_not_count_any_more():
     status, now = lived([ledger.PREEMPTED] * 5, every=10 * HOUR)
     assert status.preempted_at == (now - 20 * HOUR, now - 10 * HOUR, now)
+    status, now = lived([ledger.PREEMPTED] * 5, every=10 * HOUR, window=31 * HOUR)
+    assert len(status.preempted_at) == 4
 
 
 def test_what_a_status_without_times_shows_of_its_history_goes_on_to_count():
@@ -129,7 +136,9 @@ def test_what_a_status_without_times_shows_of_its_history_goes_on_to_count():
     assert runs.preempted_at(old) == times
     before = dataclasses.replace(old, phase=Phase.RUNNING, started=now, suspended_for="")
     after = steps.suspended(before, ledger.PREEMPTED, now + HOUR, for_uid="uid-new")
-    after = runs.ended(before, after, spec=None, end=now + HOUR, reason=ledger.PREEMPTED, min_run=0)
+    after = runs.ended(
+        before, after, spec=None, end=now + HOUR, reason=ledger.PREEMPTED, min_run=0, window=DAY
+    )
     assert after.preempted_at == (*times, now + HOUR)
 
 

@@ -242,3 +242,39 @@ def test_whatever_an_admission_says_what_stands_for_an_unreadable_job_ends_no_pa
     assert (plan.admit, plan.suspend) == ((), ())
     (job,) = snapshot.jobs
     assert charged(job) == ({"gpu-1": (0, 1)} if ranks == "0" else {})
+
+
+def stands(made, now=raw.NOW):
+    """Return what stands for a job that cannot be read any more, among others that want its room."""
+    cache = caches.Cache(lambda: None)
+    cache.apply_queue("ADDED", raw.queue())
+    for number in range(2):
+        cache.apply_node("ADDED", raw.node(f"gpu-{number}"))
+    made.unreadable = "something is wrong with it"
+    cache.records[raw.UID] = made
+    snapshot = snapshots.build(cache, SETTINGS, now=now, forecast_at=0, changed=True)
+    plan = decide.decide(snapshot, now, SETTINGS.engine)
+    assert (plan.admit, plan.suspend, plan.drop) == ((), (), ())
+    return snapshot.jobs[0]
+
+
+def test_one_that_cannot_be_read_any_more_keeps_the_places_its_pods_are_still_to_take():
+    life = Life().started(ready=False)
+    life.replace_pod(1, life.gated(1))
+    job = stands(record(life))
+    assert charged(job) == {"gpu-0": (1, 0), "gpu-1": (0, 1)}
+    assert job.queue == "research"
+    assert [dict(group.shape.requests)[raw.GPU] for group in job.groups] == [8, 8]
+    life.replace_pod(1, life.let_go(1))
+    assert charged(stands(record(life))) == {"gpu-0": (1, 0), "gpu-1": (1, 0)}
+
+
+def test_one_that_cannot_be_read_any_more_keeps_its_claim_until_that_expires():
+    life = Life().claiming(claim_queue="research")
+    job = stands(record(life))
+    assert (job.state, job.queue, job.claim.committed) == (model.State.CLAIMING, "research", False)
+    assert job.claim.groups == life.status.claim.groups
+    made = record(life)
+    stands(made)
+    late = stands(made, life.status.claim.expires)
+    assert (late.state, late.claim) == (model.State.HELD_BACK, None)

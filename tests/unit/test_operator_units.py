@@ -88,6 +88,32 @@ def test_a_late_event_undoes_nothing():
     assert index.units.entries == {}
 
 
+@pytest.mark.parametrize("end", ["watched", "listed"])
+def test_no_reply_brings_a_deleted_job_back_however_late(end):
+    index = Index()
+    index.ledger()
+    first = batch_jobs.job()
+    index.units.apply("ADDED", first)
+    told = {"metadata": {"uid": "uid-sweep", "resourceVersion": first["metadata"]["resourceVersion"]}}
+    index.units.apply("DELETED", first if end == "watched" else told)
+    index.units.apply("MODIFIED", batch_jobs.job())
+    assert index.units.entries == {}
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "never seen"])
+def test_a_name_belongs_to_the_job_that_was_created_last(known):
+    index = Index()
+    index.ledger()
+    early, late = batch_jobs.job(), batch_jobs.job()
+    after = batch_jobs.job()
+    after["metadata"]["uid"] = "uid-second"
+    if known:
+        index.units.apply("ADDED", early)
+    index.units.apply("ADDED", after)
+    index.units.apply("MODIFIED", late)
+    assert list(index.units.entries) == ["uid-second"]
+
+
 def test_a_job_of_the_same_name_is_not_the_one_that_was_spoken_for():
     index = Index()
     mine = index.ledger(unit="uid-first")

@@ -8,7 +8,7 @@ from cases import batch_jobs, raw
 from lstqueue.api import names
 from lstqueue.engine import model
 from lstqueue.jobs import batch
-from lstqueue.operator import ledger, lifecycle, members, units
+from lstqueue.operator import gone, ledger, lifecycle, members, units
 
 UID = "uid-ledger"
 PHASE = ledger.Phase
@@ -179,10 +179,10 @@ def test_a_job_that_was_changed_in_flight_gives_its_admission_up():
 
 def test_a_vanished_job_ends_well_only_if_that_was_seen():
     given = gang(released(job()), PHASE.RUNNING, attempt=1, admitted=True)
-    gone = dataclasses.replace(given.unit, view=None, vanished=True)
-    found = step(dataclasses.replace(given, unit=gone))
+    absent = dataclasses.replace(given.unit, view=None, vanished=True)
+    found = step(dataclasses.replace(given, unit=absent))
     assert (found.status.phase, found.why) == (PHASE.FAILED, "JobVanished")
-    seen = dataclasses.replace(gone, last=units.Last(complete=True))
+    seen = dataclasses.replace(absent, last=gone.Last(complete=True))
     assert step(dataclasses.replace(given, unit=seen)).status.phase is PHASE.SUCCEEDED
 
 
