@@ -25,8 +25,6 @@ Object = Mapping[str, Any]
 
 BURIED = 20_000
 """How many deleted UIDs are remembered: far more than can be between a reply and its watch event."""
-FOR_EVER = 1 << 64
-"""Above every resourceVersion."""
 
 
 Record = records.Record
@@ -80,7 +78,7 @@ class Cache:
         record = self.records.get(uid)
         if event == "DELETED":
             # An end told by a list has no version: replies of ours may have shown later ones than its watch.
-            self._bury(uid, version if "spec" in raw else FOR_EVER)
+            self._bury(uid, version if "spec" in raw else units.FOR_EVER)
             return
         if version <= self._buried.get(uid, -1) or (record and version <= record.ledger.version):
             return
@@ -154,7 +152,7 @@ class Cache:
         known = self._children.get(uid)
         if event == "DELETED":
             # One that loses our label ends for the watch, and may get it back. A list's end has no version.
-            self._remember_end(uid, version if "spec" in raw else FOR_EVER)
+            self._remember_end(uid, version if "spec" in raw else units.FOR_EVER)
             self._put_child(known, None)
         elif version > self._buried.get(uid, -1) and (known is None or int(known.version) < version):
             self._put_child(known, views.child(raw))
@@ -250,7 +248,7 @@ class Cache:
             listed = "spec" not in raw
             if known is not None and not listed and _only_moved(known, meta):
                 return
-            self._remember_end(uid, FOR_EVER if listed else version)
+            self._remember_end(uid, units.FOR_EVER if listed else version)
             if known is not None:
                 self._put_pod(known, None)
         elif version >= self._buried.get(uid, 0) and (known is None or int(known.version) < version):
@@ -376,7 +374,7 @@ class Cache:
         name, uid = raw["metadata"]["name"], raw["metadata"]["uid"]
         known = self.queues.get(name)
         if event == "DELETED":
-            self._remember_end(uid, FOR_EVER)
+            self._remember_end(uid, units.FOR_EVER)
             if known is None or known.uid != uid:
                 return
             del self.queues[name]

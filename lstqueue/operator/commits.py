@@ -339,7 +339,7 @@ class Commits:
         status = replace(said.status, observed=job.generation if judged else job.status.observed)
         if judged and job.generation > job.status.observed:
             # A spec that has changed is judged anew: its deadline, and whether it can start.
-            status = replace(status, best_effort=False, back_off=starts.anew(status.back_off))
+            status = replace(status, best_effort=False, back_off=starts.anew(status.back_off, now))
         # Shown beside what is written in any case: the default of a namespace is a label that may change.
         status = replace(status, queue=self._cache.queue_of(job))
         if not status.unit:

@@ -80,9 +80,11 @@ def _shunning(known: ledger.BackOff, nodes: Iterable[str], *, until: int) -> led
     return replace(known, avoid=avoid, avoid_until=until)
 
 
-def anew(known: ledger.BackOff) -> ledger.BackOff:
-    """Return a back-off for a spec that has changed: it may start at once, though not where it failed."""
-    return replace(known, count=0) if known.avoid else ledger.NO_BACK_OFF
+def anew(known: ledger.BackOff, now: int) -> ledger.BackOff:
+    """Return a back-off for a spec that changed at `now` (ms): it may start, if not where it failed."""
+    if not known.avoid:
+        return ledger.NO_BACK_OFF
+    return replace(known, until=min(known.until, now), count=0, avoid_until=avoided_until(known))
 
 
 def put_right(known: ledger.BackOff, now: int) -> ledger.BackOff | None:

@@ -36,7 +36,7 @@ OWNERS = 10_000
 BURIED = 5_000
 """How many deleted Jobs are, against replies of writes that come late."""
 FOR_EVER = 1 << 64
-"""Later than the version of any reply, however late."""
+"""Above every resourceVersion: later than any reply, however late."""
 
 _WAITING = ledgers.FINAL | {ledgers.Phase.PENDING}
 

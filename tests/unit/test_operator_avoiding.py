@@ -104,3 +104,16 @@ def test_the_wait_is_capped_by_the_slack_that_the_engine_reckons_with():
     gang = dataclasses.replace(gang, slack=lambda: 3 * MINUTE)
     assert starts.failed(gang, ["gpu-1"], NOW).back_off.until == NOW + 45_000
     assert failed.back_off.avoid_until == failed.back_off.until + model.MINUTE
+
+
+def test_an_edited_job_may_start_at_once_though_not_where_it_failed():
+    failed = ledger.BackOff(NOW + 20 * MINUTE, 4, ("gpu-1",), NOW + 40 * MINUTE)
+    after = starts.anew(failed, NOW)
+    assert (after.until, after.count, after.avoid) == (NOW, 0, ("gpu-1",))
+    assert starts.avoided_until(after) == NOW + 40 * MINUTE
+    assert starts.anew(dataclasses.replace(failed, avoid=(), avoid_until=0), NOW) == ledger.NO_BACK_OFF
+
+
+def test_nor_are_nodes_of_an_older_status_forgotten_by_an_edit():
+    failed = ledger.BackOff(NOW + MINUTE, 1, ("gpu-1",))
+    assert starts.avoided_until(starts.anew(failed, NOW)) == starts.avoided_until(failed)
