@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import pydantic
 from pydantic import alias_generators
 
-from lstqueue.api import durations, errors, times
+from lstqueue.api import durations, errors, percents, times
 
 MESSAGE_LENGTH = 1024
 """Longest message in a status; longer ones are cut."""
@@ -119,6 +119,14 @@ DurationOrZero = Annotated[
     pydantic.WithJsonSchema(_DURATION_SCHEMA),
 ]
 """A duration in a spec where zero has a meaning of its own."""
+
+Percent = Annotated[
+    int,
+    pydantic.BeforeValidator(percents.parse),
+    pydantic.PlainSerializer(percents.format),
+    pydantic.WithJsonSchema({"type": "string", "maxLength": percents.MAX_LENGTH}),
+]
+"""A share in a spec, in ppm. The CRD checks its grammar by a rule, which has a message."""
 
 Time = Annotated[
     int,

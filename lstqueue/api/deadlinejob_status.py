@@ -123,6 +123,17 @@ class Claim(base.Model):
     """The jobs that are suspended for it."""
 
 
+class Reservation(base.Model):
+    """Room that is kept for the whole gang while it waits for others to leave it."""
+
+    start: base.StatusTime
+    """When it is expected to be free."""
+    groups: Annotated[tuple[GroupClaim, ...], base.list_map(8)] = ()
+    """The placement of each group, in the order of the groups."""
+    slips: base.Count = 0
+    """How many times it was put off."""
+
+
 class Suspension(base.Model):
     """Why the gang gives its capacity back."""
 
@@ -249,6 +260,8 @@ class Status(base.Model):
     """The capacity that is committed to it."""
     claim: Claim | None = None
     """The capacity that it takes as soon as others have left it."""
+    reservation: Reservation | None = None
+    """Room that is kept for it, while it waits; nothing is suspended for that."""
     suspension: Suspension | None = None
     """Why it is giving its capacity back."""
     displaced_by: Annotated[

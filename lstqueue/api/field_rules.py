@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lstqueue.api import cel, durations, errors
+from lstqueue.api import cel, durations, errors, percents
 
 SERVICE_NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 """Form of an RFC 1035 label; its length is checked elsewhere."""
@@ -36,3 +36,17 @@ def duration(rules: cel.RuleSet, at: str, *, zero: bool = False) -> None:
 
     problem = "this is not a duration" if zero else "this is not a duration of more than zero"
     rules.add(cel.Rule(at, cel_text, problem, durations.REMEDY, holds))
+
+
+def percent(rules: cel.RuleSet, at: str) -> None:
+    """Add the rule that the text at `at` is a percentage."""
+
+    def holds(new: Any, _old: Any) -> bool:
+        try:
+            percents.parse(new)
+        except errors.BadValueError:
+            return False
+        return True
+
+    text = f"self.matches('{percents.PATTERN}')"
+    rules.add(cel.Rule(at, text, "this is not a percentage", percents.REMEDY, holds))

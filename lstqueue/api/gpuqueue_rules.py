@@ -95,5 +95,6 @@ def _comparison_has_its_values(new: Any, _old: Any) -> bool:
 for _name in ("estimatedDuration", "checkpoint.interval", "checkpoint.restartOverhead"):
     field_rules.duration(RULES, f"spec.defaults.{_name}")
 field_rules.duration(RULES, "spec.preemption.minRunTime", zero=True)
+field_rules.percent(RULES, "spec.overload.bestEffortShare")
 field_rules.duration(RULES, "spec.bindTimeout")
 field_rules.duration(RULES, "spec.gangReadyTimeout")

@@ -71,14 +71,13 @@ def _void(known: kept.Kept, stake: Stake) -> str:
     if len(groups) != len(job.groups):
         return "Its groups are not those it was claimed for."
     for member in gang.members:
-        if problem := _misplaced(known, job.groups[member.group], groups[member.group], member):
+        if problem := misplaced(known, job.groups[member.group], groups[member.group], member):
             return problem
     return ""
 
 
-def _misplaced(
-    known: kept.Kept, group: model.Group, place: model.GroupPlacement, member: gangs.Member
-) -> str:
+def misplaced(known: kept.Kept, group: model.Group, place: model.GroupPlacement, member: gangs.Member) -> str:
+    """Why a group cannot go to a place that was found for it before; empty when it can."""
     if sum(count for _, count in place.nodes) != group.count:
         return f'Group "{group.name}" is not of the size it was claimed for.'
     option = next((one for one in member.options if one.pool == place.pool), None)
@@ -99,7 +98,8 @@ def _idle(known: kept.Kept, stake: Stake) -> str:
         return ""
     if queue.held:
         return _stopped(queue)
-    return "Its deadline cannot hold any more." if stake.here.hopeless else ""
+    hopeless = stake.here.hopeless and not known.config.switches.by_rank
+    return "Its deadline cannot hold any more." if hopeless else ""
 
 
 def _stopped(queue: model.Queue) -> str:
@@ -119,7 +119,7 @@ def _unjustified(known: kept.Kept, stake: Stake) -> str:
     if rights.denial(here, queue, known.config) is not None:
         return "It may have nobody suspended any more."
     herd = known.herd(queue.name)
-    allowed = herd.allowed(rights.candidate(here, queue), even_claimed=True)
+    allowed = herd.allowed(rights.candidate(here, queue, rank=known.rank_of(here)), even_claimed=True)
     for job in stake.running:
         if job.uid not in herd.index or not allowed[herd.index[job.uid]]:
             return f"{words.job(job)} may not be suspended for it any more."

@@ -5,21 +5,25 @@ The steps, by the numbers and names of docs/engine.md:
 1. *Refresh*: estimates, slack and band of every job.
 2. *Shed*: in an overload, those given up for now so that the others hold.
 3. *Order*: one total order of those who wait.
-4. *Fit*: in that order quota, then the whole gang on nodes; what fits is admitted. Before that *claims*:
-   owners whose victims have left start where they claimed, the victims of the others are suspended.
+4. *Fit*: in that order quota, then the whole gang on nodes; what fits is admitted, beside the room that is
+   kept for others. Before that *claims*: owners whose victims have left start where they claimed, the
+   victims of the others are suspended.
 5. *Preempt*: for those at their last moment others are to be suspended; they claim their place.
+6. *Reserve*: for the first who wait for others to leave, the place that they will have is kept.
 7. *Verdict*: forecast, and how likely each deadline is to hold.
 8. *Explain*: on demand, `explain.explain`, from what the pass kept.
 
-Step 6 (reserve) is not built: no room is kept for a gang that waits for others to end. The invariants the
-pass keeps: every admission is of a whole gang that waits, within its queue's quota and on nodes that have the
-room, all of them together; nobody is suspended for a job that would not then fit completely. Same snapshot,
-time and configuration, same plan.
+The invariants the pass keeps: every admission is of a whole gang that waits, within its queue's quota and on
+nodes that have the room, all of them together; nobody is suspended for a job that would not then fit
+completely. Same snapshot, time and configuration, same plan.
 """
 
 from __future__ import annotations
 
+import functools
+
 from lstqueue.engine import (
+    backfill,
     claims,
     estimate,
     fit,
@@ -31,7 +35,9 @@ from lstqueue.engine import (
     overload,
     preempt,
     reasons,
+    reserve,
     room,
+    share,
     shed,
     slack,
     standing,
@@ -67,6 +73,8 @@ def decide(
     world = (memories.Memory() if memory is None else memory).recall(snapshot, config)
     known = kept.survey(snapshot, world, now)
 
+    known.safe = share.protect(known)
+
     # 2. Shed
     known.shedding = shed.step(_scene(known))
     known.placed = [known.standings[uid] for uid, one in known.lasting.items() if one.placed]
@@ -84,14 +92,25 @@ def decide(
             known.codes[uid] = code
         elif uid not in known.claims.admit:
             trying.append(known.standings[uid])
-    known.line = order.line_up(trying, known.queues, known.gangs, config, world.ranks)
+    known.heads = share.find(known, trying)
+    known.line = order.line_up(trying, known.queues, known.gangs, config, world.ranks, share.favoured(known))
+    _rouse_the_urgent(known)
 
     # 4. Fit
-    known.fitted = fit.walk(known.line, known.free, known.possible, now)
+    known.guests = reserve.settle(known)
+    keep = functools.partial(share.keep, known)
+    if config.switches.backfills:
+        known.fitted = backfill.walk(known)
+    else:
+        known.fitted = fit.walk(known.line, known.free, known.possible, now, keep, known.guests)
     known.codes |= known.fitted.codes
 
     # 5. Preempt
     known.preempted = preempt.step(known)
+    share.let_go(known)
+
+    # 6. Reserve
+    known.reservations = reserve.step(known)
 
     # 7. Verdict
     stale, forecast = foresight.step(known)
@@ -103,12 +122,22 @@ def decide(
         claim=_claims(known),
         suspend=(*known.drained, *_victims(known)),
         drop=tuple(known.claims.drop.values()),
+        reserve=tuple(known.reservations.made.values()),
+        unreserve=tuple(known.reservations.lost.values()),
         updates=tuple(known.updates.values()),
         wake_at=_wake_at(known, forecast_pending=stale and not forecast),
         forecast=forecast,
         counts=_counts(known),
         kept=known,
     )
+
+
+def _rouse_the_urgent(known: kept.Kept) -> None:
+    """Look again when the first of those who wait becomes urgent, where a policy has such a rule."""
+    urgent = known.config.switches.urgent
+    for turn in known.line if urgent is not None else ():
+        if turn.standing.slack is not None and urgent is not None:
+            known.rouse(known.now + turn.standing.slack - urgent)
 
 
 def _scene(known: kept.Kept) -> overload.Scene:
@@ -127,6 +156,7 @@ def _scene(known: kept.Kept) -> overload.Scene:
         kinds=world.kinds,
         counted=world.counted,
         stuck=world.stuck,
+        safe=known.safe,
         now=known.now,
         config=known.config,
     )

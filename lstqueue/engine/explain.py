@@ -74,7 +74,7 @@ def _not_waiting(kept: Kept, job: model.Job) -> str:
         return "It is admitted by this pass."
     if job.state is model.State.ENDING:
         return "It has ended or was suspended, and its pods still leave."
-    elapsed = words.duration(kept.now - job.since)
+    elapsed = words.duration(max(0, kept.now - job.since))
     if job.state is model.State.RUNNING:
         return f"It has been running for {elapsed}."
     return f"It was admitted {elapsed} ago and starts."
@@ -179,6 +179,9 @@ def _change(kept: Kept, job: model.Job, gang: gangs.Gang, code: model.Code) -> s
         return f'With {missing} more of nominal quota in pool "{pool}" of queue "{job.queue}" {then}.'
     if code is model.Code.NO_ROOM:
         return _reopen(kept, job, gang) or _smaller(kept, job, gang)
+    if code is model.Code.RESERVED:
+        left = kept.guests.earliest(kept.fitted.bound[job.uid]) - kept.now - job.overhead
+        return f"With an estimate of at most {words.duration(left)} it would start now." if left > 0 else ""
     if code is model.Code.HEAD_OF_LINE:
         then = (
             "it would start now" if kept.free.could_place(gang) else "it would still wait for room or quota"

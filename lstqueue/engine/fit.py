@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lstqueue.engine import gangs, model, order, room
+from lstqueue.engine import gangs, guests, model, order, room
 
 NEVER_FITS = frozenset(
     (model.Code.RESOURCE_NOT_IN_QUEUE, model.Code.QUOTA_TOO_SMALL, model.Code.NO_MATCHING_NODES)
@@ -23,12 +23,14 @@ NEVER_FITS = frozenset(
 class Fitted:
     """What the walk decided: a code for everyone who stays, a placement for everyone who goes.
 
-    `heads` names, per strict lane that is blocked, the uid of the job at its head.
+    `heads` names, per strict lane that is blocked, the uid of the job at its head, `bound` those who would
+    fit on room that is kept for others: which reservations (`guests.Guests`), by uid.
     """
 
     codes: dict[str, model.Code] = field(default_factory=dict)
     placed: dict[str, room.Placement] = field(default_factory=dict)
     heads: dict[str | int, str] = field(default_factory=dict)
+    bound: dict[str, tuple[int, ...]] = field(default_factory=dict)
     tries: int = 0
 
 
@@ -69,10 +71,20 @@ class Possibility:
         return model.Code.NO_MATCHING_NODES if empty.quota_fits(gang) else model.Code.QUOTA_TOO_SMALL
 
 
-def walk(line: list[order.Turn], free: room.Room, possible: Possibility, now: int) -> Fitted:
-    """Admit in order whatever fits, charging `free` as it goes."""
+def walk(
+    line: list[order.Turn],
+    free: room.Room,
+    possible: Possibility,
+    now: int,
+    keep: Callable[[order.Turn], None] = lambda _: None,
+    reserved: guests.Guests = guests.NONE,
+) -> Fitted:
+    """Admit in order whatever fits, charging `free` as it goes.
+
+    `keep` is told who lacks room or quota; `reserved` says where room is kept for somebody.
+    """
     done = Fitted()
-    stuck: dict[str | int, model.Code] = {}
+    stuck: dict[object, model.Code] = {}
     for turn in line:
         job = turn.standing.job
         if turn.gang.unlisted is not None:
@@ -84,19 +96,45 @@ def walk(line: list[order.Turn], free: room.Room, possible: Possibility, now: in
         elif turn.lane in stuck:
             never = possible.code(turn.gang) if turn.strict else None
             done.codes[job.uid] = never or stuck[turn.lane]
-        else:
-            done.tries += 1
-            taken = free.place(turn.gang)
-            if taken is not None:
-                done.placed[job.uid] = taken
+        elif not _places(done, turn, free, reserved, stuck):
+            if job.uid in done.bound:
                 continue
             code = done.codes[job.uid] = _why(turn.gang, free, possible)
+            if code not in NEVER_FITS:
+                keep(turn)
             if not turn.strict:
                 stuck[turn.lane] = code
             elif code not in NEVER_FITS:
                 stuck[turn.lane] = model.Code.HEAD_OF_LINE
                 done.heads[turn.lane] = job.uid
     return done
+
+
+def _places(
+    done: Fitted,
+    turn: order.Turn,
+    free: room.Room,
+    reserved: guests.Guests,
+    stuck: dict[object, model.Code],
+) -> bool:
+    """Try one job; one that only room kept for others would hold is noted as `bound`."""
+    uid, binding = turn.standing.job.uid, reserved.binding(turn)
+    key = turn.lane, binding
+    if key in stuck and free.could_place(turn.gang):
+        done.codes[uid], done.bound[uid] = stuck[key], binding
+        return False
+    done.tries += 1
+    taken = reserved.place(turn.gang, free, binding)
+    if taken is not None:
+        done.placed[uid] = taken
+        return True
+    if binding and free.could_place(turn.gang):
+        done.codes[uid], done.bound[uid] = model.Code.RESERVED, binding
+        stuck[key] = model.Code.RESERVED
+        if turn.strict:
+            stuck[turn.lane] = model.Code.HEAD_OF_LINE
+            done.heads[turn.lane] = uid
+    return False
 
 
 def _why(gang: gangs.Gang, free: room.Room, possible: Possibility) -> model.Code:

@@ -34,11 +34,11 @@ def step(known: kept.Kept) -> tuple[bool, bool]:
     watched = [turn for turn in imagined if turn.observed]
     curious = [turn for turn in watched if due or _asks(turn, snapshot.restate)]
     if asked:
-        known.outlooks |= outlook.foresee(_scene(known, line), _uids(asked))
+        known.outlooks |= outlook.foresee(scene(known, line), _uids(asked))
     if curious:
-        known.outlooks |= outlook.foresee(_scene(known, imagined), _uids(curious))
+        known.outlooks |= outlook.foresee(scene(known, imagined), _uids(curious))
     if any(one.start is None for one in known.outlooks.values()):
-        known.calm = outlook.calm(_scene(known, line))
+        known.calm = outlook.calm(scene(known, line))
     owners = [here for here in claiming if due or _is_new(here)]
     known.outlooks |= {here.job.uid: _owner(here, now) for here in owners}
     answered = len(asked) + len(curious) + len(owners)
@@ -68,7 +68,8 @@ def _asks(turn: order.Turn, restate: frozenset[str]) -> bool:
     return renewed or verdict.wants_forecast(here)
 
 
-def _scene(known: kept.Kept, line: list[order.Turn]) -> outlook.Scene:
+def scene(known: kept.Kept, line: list[order.Turn]) -> outlook.Scene:
+    """What a forecast of those in a line starts from, once the pass has admitted and claimed."""
     leaving = {suspend.uid for suspend in known.drained}
     for stake in known.going():
         leaving |= {job.uid for job in stake.victims}
@@ -83,6 +84,7 @@ def _scene(known: kept.Kept, line: list[order.Turn]) -> outlook.Scene:
         claims=tuple(known.going()),
         given_up=tuple(known.staked[uid] for uid in known.claims.drop if uid in known.staked),
         leaving=frozenset(leaving),
+        bound={uid: known.guests.latest(binding) for uid, binding in known.fitted.bound.items()},
         now=known.now,
         config=known.config,
     )

@@ -29,6 +29,7 @@ class Rule(enum.Enum):
     DELTA = "a plan changes only what differs"
     CLAIM = "a claim is whole, on nodes that its owner may use, and nobody is claimed twice"
     GAIN = "nobody is suspended for a job that would not then fit completely"
+    RESERVATION = "room is kept for few, for whole gangs that wait in time, and where they may run"
     VICTIM = "only those are suspended who may be, and only for a claim that is written or a drained queue"
 
 
@@ -71,7 +72,7 @@ def of_plan(snapshot: model.Snapshot, plan: model.Plan) -> tuple[Violation, ...]
             found.append(Violation(Rule.ADMISSION, admission.uid, "unknown, or admitted twice"))
             continue
         seen.add(admission.uid)
-        problems = _admission_problems(snapshot, job, queues.get(job.queue), admission, plan.now)
+        problems = admission_problems(snapshot, job, queues.get(job.queue), admission, plan.now)
         found += [Violation(Rule.ADMISSION, job.uid, problem) for problem in problems]
     for claiming in plan.claim:
         job = jobs.get(claiming.uid)
@@ -80,7 +81,7 @@ def of_plan(snapshot: model.Snapshot, plan: model.Plan) -> tuple[Violation, ...]
             continue
         seen.add(claiming.uid)
         place = model.Admission(claiming.uid, claiming.queue, claiming.claim.groups)
-        problems = _admission_problems(snapshot, job, queues.get(job.queue), place, plan.now)
+        problems = admission_problems(snapshot, job, queues.get(job.queue), place, plan.now)
         found += [Violation(Rule.CLAIM, job.uid, problem) for problem in problems]
     found += _room_violations(snapshot, plan)
     found += _delta_violations(snapshot, plan, jobs)
@@ -231,13 +232,14 @@ def _gang_violations(
     return found
 
 
-def _admission_problems(
+def admission_problems(
     snapshot: model.Snapshot,
     job: model.Job,
     queue: model.Queue | None,
     admission: model.Admission,
     now: int,
 ) -> list[str]:
+    """Why a job may not be given this place now."""
     if queue is None or admission.queue != job.queue:
         return ["its queue is not there"]
     problems = _turn_problems(job, queue, admission, now)
@@ -280,11 +282,17 @@ def _turn_problems(job: model.Job, queue: model.Queue, admission: model.Admissio
 
 
 def after(snapshot: model.Snapshot, plan: model.Plan) -> model.Snapshot:
-    """The world once the plan's admissions and claims are written, and nothing else has happened."""
+    """The world once a plan's admissions, claims and reservations are written and nothing else happened."""
+    reserved = {made.uid: made.reservation for made in plan.reserve}
+    lost = {one.uid for one in plan.unreserve}
     admitted = {admission.uid: admission for admission in plan.admit}
     claimed = {claiming.uid: claiming for claiming in plan.claim}
     jobs: list[model.Job] = []
     for job in snapshot.jobs:
+        if job.uid in reserved:
+            job = replace(job, reservation=reserved[job.uid])
+        elif job.reservation is not None and job.uid in lost | admitted.keys() | claimed.keys():
+            job = replace(job, reservation=None)
         if (admission := admitted.get(job.uid)) is not None:
             parts: list[model.Assigned] = []
             for index, group in enumerate(admission.groups[: len(job.groups)]):

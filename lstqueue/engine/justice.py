@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from lstqueue.engine import estimate, invariants, model
 from lstqueue.engine.invariants import Rule, Violation
+from lstqueue.topology import eligibility
 
 
 def of_plan(snapshot: model.Snapshot, plan: model.Plan, config: model.Config) -> tuple[Violation, ...]:
@@ -26,9 +27,12 @@ def of_plan(snapshot: model.Snapshot, plan: model.Plan, config: model.Config) ->
         if owner is None or queue is None:
             continue  # said by `invariants`
         case = _Case(owner, queue, bands, plan.now, config)
+        safe = _safe(snapshot, queue, bands, config)
         found += [Violation(Rule.VICTIM, owner.uid, problem) for problem in case.owner_problems()]
         for victim in claiming.claim.victims:
             problem = case.victim_problem(jobs.get(victim.uid), victim.attempt)
+            if victim.uid in safe:
+                problem = "it is within the best-effort share"
             if problem:
                 found.append(Violation(Rule.VICTIM, victim.uid, problem))
         found += _without_gain(snapshot, plan, claiming)
@@ -89,6 +93,44 @@ def _suspensions(
         if problem:
             found.append(Violation(Rule.VICTIM, suspend.uid, problem))
     return found
+
+
+def _safe(
+    snapshot: model.Snapshot,
+    queue: model.Queue,
+    bands: Mapping[str, model.Band | None],
+    config: model.Config,
+) -> set[str]:
+    """The running best-effort jobs of a queue that its share protects: the oldest that it holds together."""
+    has: dict[str, int] = {}
+    for pool in queue.pools:
+        nominal = dict(pool.nominal)
+        nodes = [node for node in snapshot.nodes if set(pool.selector) <= set(node.labels)]
+        for name in {name for node in nodes for name, _ in node.allocatable}:
+            there = sum(dict(node.allocatable).get(name, 0) for node in nodes)
+            if name in nominal or not eligibility.is_extended(name):
+                has[name] = has.get(name, 0) + min(there, nominal.get(name, there))
+    rest = [
+        job
+        for job in snapshot.jobs
+        if job.queue == queue.name and estimate.is_placed(job) and bands.get(job.uid) is model.Band.REST
+    ]
+    kept = config.sharing and config.share_protects
+    kept = kept and (config.order or queue.order) in (model.Order.LST, model.Order.EDF)
+    left = queue.best_effort_share if kept else 0
+    safe: set[str] = set()
+    for job in sorted(rest, key=lambda one: (max(one.submit, one.deadline or 0), one.uid)):
+        part = 0
+        for name in {name for group in job.groups for name, _ in group.shape.requests}:
+            held = sum(
+                dict(job.groups[one.group].shape.requests).get(name, 0) * (one.bound + one.held)
+                for one in job.assigned
+            )
+            part = max(part, held * 1_000_000 // max(has.get(name, 0), 1))
+        if part <= left:
+            left -= part
+            safe.add(job.uid)
+    return safe
 
 
 def _without_gain(snapshot: model.Snapshot, plan: model.Plan, claiming: model.Claiming) -> list[Violation]:
@@ -152,6 +194,8 @@ class _Case:
             problems.append("its queue has nobody suspended")
         if owner.failed_starts >= config.failed_starts_most:
             problems.append("it failed to start too often")
+        if config.switches.by_rank:
+            return problems
         least = max(config.trigger_least, owner.restore + owner.grace + config.trigger_margin)
         if self._late or self._slack is None or self._bands[owner.uid] is model.Band.REST:
             problems.append("its deadline cannot hold, or it has none")
@@ -165,26 +209,29 @@ class _Case:
             return "it does not own room in that attempt"
         if victim.queue != self._owner.queue:
             return "it is of another queue"
-        if victim.uid in self._owner.displaced_by:
+        if victim.uid in self._owner.displaced_by and not self._config.switches.by_rank:
             return "the owner was suspended for it and may not pay it back yet"
-        return self._protected(victim) or self._harmed(victim)
+        # Who stands behind whom is the business of `order`, and its tests'.
+        return self._protected(victim) or ("" if self._config.switches.by_rank else self._harmed(victim))
 
     def _protected(self, victim: model.Job) -> str:
         now, config = self._now, self._config
         runs = victim.state is model.State.RUNNING
-        run = now - victim.since if runs else 0
+        run = max(0, now - victim.since) if runs else 0
         finish = estimate.finish(victim, now, config)
         least = self._queue.min_run if victim.min_run is None else victim.min_run
         saves = victim.saves_on_suspend or (victim.checkpoint > 0 and run >= victim.checkpoint)
         today = sum(now - time < config.cap_window for time in victim.suspensions)
-        checks = (
+        checks = [
             (not victim.preemptible, "it is not preemptible"),
             (victim.stays, "nobody can have it leave"),
             (today >= self._queue.cap, "it was suspended often enough today"),
             (run < least, "it is not past its minimum run"),
-            (victim.wasted >= config.wasted_most and not saves, "it would save nothing once more"),
-            (finish is not None and finish.mid - now <= self._loss(victim) + victim.restore, "nearly done"),
-        )
+        ]
+        if not config.switches.by_rank:
+            done = finish is not None and finish.mid - now <= self._loss(victim) + victim.restore
+            wasted = victim.wasted >= config.wasted_most and not saves
+            checks += [(wasted, "it would save nothing once more"), (done, "nearly done")]
         return next((words for broken, words in checks if broken), "")
 
     def _harmed(self, victim: model.Job) -> str:
@@ -216,5 +263,5 @@ class _Case:
     def _loss(self, victim: model.Job) -> int:
         if victim.saves_on_suspend or victim.state is not model.State.RUNNING:
             return 0
-        run = self._now - victim.since
+        run = max(0, self._now - victim.since)
         return run % victim.checkpoint if victim.checkpoint else run

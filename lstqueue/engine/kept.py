@@ -13,6 +13,7 @@ import numpy as np
 from lstqueue.engine import (
     fit,
     gangs,
+    guests,
     memory,
     model,
     order,
@@ -21,6 +22,7 @@ from lstqueue.engine import (
     shed,
     stakes,
     standing,
+    switches,
     victims,
 )
 from lstqueue.engine.standing import Standing
@@ -49,6 +51,26 @@ class Preempted:
     searches: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The best-effort job of a queue that stands in line as if it were `due` then (ms since the epoch).
+
+    It is `overdue` once that is past. `share` is its queue's, in ppm.
+    """
+
+    due: int
+    overdue: bool
+    share: int
+
+
+@dataclass(slots=True)
+class Reservations:
+    """What a pass does about reservations, by the uid of the owner: those made or put off, and those lost."""
+
+    made: dict[str, model.Reserve] = field(default_factory=dict)
+    lost: dict[str, model.Unreserve] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Kept:
     """What a pass knows. `free` is charged by step 4, so afterwards it is the room that is left.
@@ -60,6 +82,8 @@ class Kept:
     for. `sentences` are those said of equal gangs, by gang, code and whether their deadlines are past saving.
     `foreign` is what pods use that are no job's, `calm` the room once everybody has left whose end is known,
     where that was asked for, and `causes` why it holds no gang like this one.
+    `safe` are the running jobs (uids) that the best-effort share protects, `heads` those who stand in line
+    by it, `withheld` the room that is kept for them. `guests` are the reservations of others that stand.
     `world` goes on to later passes. `wake` is the first time found so far at which time alone can change the
     plan.
     """
@@ -85,6 +109,11 @@ class Kept:
     drained: list[model.Suspend] = field(default_factory=list)
     preempted: Preempted = field(default_factory=Preempted)
     shedding: shed.Shedding = field(default_factory=shed.Shedding)
+    guests: guests.Guests = guests.NONE
+    reservations: Reservations = field(default_factory=Reservations)
+    safe: frozenset[str] = frozenset()
+    heads: dict[str, Head] = field(default_factory=dict)
+    withheld: dict[str, list[room.Release]] = field(default_factory=dict)
     line: list[order.Turn] = field(default_factory=list)
     codes: dict[str, model.Code] = field(default_factory=dict)
     fitted: fit.Fitted = field(default_factory=fit.Fitted)
@@ -100,6 +129,15 @@ class Kept:
         if self.now < time < self.wake:
             self.wake = time
 
+    def rank_of(self, here: Standing) -> order.Rank | None:
+        """The place in the order of a job that waits, where it decides who has to leave for it; else None."""
+        if not self.config.switches.by_rank:
+            return None
+        policy = order.policy(self.queues[here.job.queue], self.config)
+        place = order.rank(policy, here, self.gangs[here.job.uid].share, self.config)
+        tier_alone = self.config.switches.preempts is switches.Preempts.TIER
+        return order.end_of_tier(place) if tier_alone else place
+
     def going(self) -> list[stakes.Stake]:
         """Claims that go on: their owners neither start in this pass nor lose them."""
         done = self.claims.admit.keys() | self.claims.drop.keys()
@@ -112,7 +150,7 @@ class Kept:
             claimed = frozenset(job.uid for stake in self.staked.values() for job in stake.victims)
             placed = [one for one in self.placed if one.job.queue == queue]
             flock = self.world.flock(queue, placed)
-            herd = self.herds[queue] = victims.Herd(flock, claimed, self.now, self.config)
+            herd = self.herds[queue] = victims.Herd(flock, claimed, self.safe, self.now, self.config)
         return herd
 
 

@@ -24,6 +24,7 @@ from lstqueue.engine import (
     fit,
     gangs,
     holdings,
+    means,
     model,
     order,
     overload,
@@ -106,6 +107,7 @@ class World:
         self.gangs: dict[str, gangs.Gang] = {}
         self.lasting: dict[str, standing.Lasting] = {}
         self.ranks: dict[str, tuple[model.Band, order.Rank]] = {}
+        self.reserved: set[str] = set()
         self.quiet: dict[str, tuple[standing.Lasting, model.Band, model.Code | None]] = {}
         self._charges: dict[str, quota.Charges] = {}
         self._releases: dict[str, room.Release] = {}
@@ -113,6 +115,8 @@ class World:
         self._figures: dict[str, tuple[standing.Standing, victims.Figures]] = {}
         self._flocks: dict[str, victims.Flock] = {}
         self._capacities: dict[str, victims.Capacity] = {}
+        self._means: dict[str, means.Means] = {}
+        self._parts: dict[str, int] = {}
 
     # Taking in
 
@@ -151,6 +155,8 @@ class World:
                 self._forget(uid)
         for uid in changed:
             job = jobs[uid]
+            if job.reservation is not None:
+                self.reserved.add(uid)
             self._charges[uid] = ()
             if job.assigned:  # of a long line hardly anybody holds something
                 self._holdings.add(job)
@@ -184,9 +190,11 @@ class World:
             self._releases,
             self._figures,
             self._stakes,
+            self._parts,
         )
         for one in tables:
             one.pop(uid, None)
+        self.reserved.discard(uid)
 
     # Asking
 
@@ -257,6 +265,23 @@ class World:
                 self.queues[queue], placed, self._figures_of, self.release, height
             )
         return flock
+
+    def held_part(self, job: model.Job) -> int:
+        """The part (ppm) of what its queue has that a job of the snapshot holds."""
+        found = self._parts.get(job.uid)
+        if found is None:
+            found = self._parts[job.uid] = self._means_of(job.queue).held(job)
+        return found
+
+    def whole_part(self, job: model.Job) -> int:
+        """The part (ppm) of what its queue has that its gang is."""
+        return self._means_of(job.queue).whole(job)
+
+    def _means_of(self, queue: str) -> means.Means:
+        found = self._means.get(queue)
+        if found is None:
+            found = self._means[queue] = means.Means(self.queues[queue], self.nodes.nodes)
+        return found
 
     def _figures_of(self, one: standing.Standing) -> victims.Figures:
         known = self._figures.get(one.job.uid)

@@ -10,18 +10,20 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lstqueue.topology.model import Node, PodShape, Resources, Toleration
-
-MINUTE = 60_000
-HOUR = 60 * MINUTE
-
-
-class Order(enum.Enum):
-    """How a queue orders its jobs (docs/engine.md, step 3)."""
-
-    LST = "lst"
-    EDF = "edf"
-    FIFO = "fifo"
+from lstqueue.engine.config import HOUR as HOUR
+from lstqueue.engine.config import MINUTE as MINUTE
+from lstqueue.engine.config import Config as Config
+from lstqueue.engine.config import Order as Order
+from lstqueue.engine.places import Claim as Claim
+from lstqueue.engine.places import GroupPlacement as GroupPlacement
+from lstqueue.engine.places import Reservation as Reservation
+from lstqueue.engine.places import Reserve as Reserve
+from lstqueue.engine.places import Unreserve as Unreserve
+from lstqueue.engine.places import Victim as Victim
+from lstqueue.engine.queues import Pool as Pool
+from lstqueue.engine.queues import Preemption as Preemption
+from lstqueue.engine.queues import Queue as Queue
+from lstqueue.topology.model import Node, PodShape, Resources
 
 
 class State(enum.Enum):
@@ -73,20 +75,13 @@ class Code(enum.Enum):
     QUOTA_TOO_SMALL = "QuotaTooSmall"  # larger than the whole nominal quota
     QUOTA_EXCEEDED = "QuotaExceeded"  # fits the quota once others leave
     NO_ROOM = "NoRoom"  # fits the nodes once others leave
+    RESERVED = "Reserved"  # would fit on room that is kept for another, and would not leave it in time
     HEAD_OF_LINE = "HeadOfLine"  # its fifo queue waits for the job at its head
     BACKING_OFF = "BackingOff"
     HELD_BACK = "HeldBack"
     QUEUE_HELD = "QueueHeld"  # its queue admits nobody for now
     OBSERVING = "Observing"  # its queue only watches: forecasts, but no admissions
     CLAIMING = "Claiming"  # owns its place, and waits until those suspended for it have left
-
-
-class Preemption(enum.Enum):
-    """Whom a job at its last moment may have suspended within its own queue."""
-
-    NEVER = "Never"
-    NO_HARM = "NoHarm"  # those of a lower band, and those whose deadline holds all the same
-    TIER = "Tier"  # beside these, any job of a lower tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,41 +91,6 @@ class Estimate:
     lo: int
     mid: int
     hi: int
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """A share of the nodes a queue may use: those that match `selector`; `nominal` is its quota there.
-
-    cpu, memory, ephemeral-storage and pods that are not listed are limited by the nodes alone; an extended
-    resource that is not listed is refused. `tolerations` are added to the pods placed here.
-    """
-
-    name: str
-    selector: tuple[tuple[str, str], ...] = ()
-    tolerations: tuple[Toleration, ...] = ()
-    nominal: tuple[tuple[str, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """A GPUQueue as the engine sees it.
-
-    `min_run` (ms) and `cap` (suspensions for others in 24 h) protect its jobs from preemption. `held`: nobody
-    is admitted; `drained`: moreover, everybody is suspended; `observed`: forecasts only.
-    """
-
-    name: str
-    order: Order = Order.LST
-    pools: tuple[Pool, ...] = ()
-    max_importance: int | None = None
-    preemption: Preemption = Preemption.NO_HARM
-    min_run: int = 15 * MINUTE
-    cap: int = 4
-    shedding: bool = True
-    held: bool = False
-    drained: bool = False
-    observed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,44 +147,15 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupPlacement:
-    """Where the pods of one group go: one pool, and (node, count) pairs in rank order."""
-
-    pool: str
-    nodes: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Victim:
-    """A job to be suspended for another, in that one attempt (`Job.attempt`) and no later one."""
-
-    uid: str
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """Capacity that a job owns while its victims leave: its whole placement, parallel to its groups.
-
-    It is charged, per node and in its queue's usage, only beyond what its own victims still hold there.
-    `expires` is in ms since the epoch. Victims are suspended only once the claim is `committed`: written.
-    """
-
-    groups: tuple[GroupPlacement, ...]
-    victims: tuple[Victim, ...]
-    expires: int
-    committed: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
     """One queued unit: a gang, what it promised to whom, and where it stands.
 
     `overhead` is the launch cost o of its next start in ms (launch, or restore once it ran), `restore` what
-    a start after a suspension costs. `since` is when the gang ran in full (RUNNING) or was admitted
-    (ADMITTED); 0 otherwise. `not_before` ends a back-off; `avoid` names nodes that failed it;
-    `failed_starts` counts those in a row. `words` is what `status.pending.message` says; it counts only for
-    jobs in `Snapshot.restate`.
+    a start after a suspension costs. `since` is when the gang began to work (RUNNING: it ran in full and was
+    through with that start; may lie ahead) or was admitted (ADMITTED); 0 otherwise. `not_before` ends a
+    back-off; `avoid` names nodes that failed it; `failed_starts` counts those in a row. `words` is what
+    `status.pending.message` says; it counts only for jobs in `Snapshot.restate`. `served` is the run time of
+    earlier runs with what was lost of it (ms), for the order `service` alone.
 
     For preemption: `attempt` numbers its admissions. `min_run` is its own, None for its queue's. `saved` is
     the run time (ms) whose result outlives a suspension: estimates count from the first start, so what is
@@ -258,6 +189,7 @@ class Job:
     words: str = ""
     attempt: int = 0
     claim: Claim | None = None
+    reservation: Reservation | None = None
     failed_starts: int = 0
     preemptible: bool = True
     stays: bool = False
@@ -272,6 +204,7 @@ class Job:
     wasted: int = 0
     displaced_by: tuple[str, ...] = ()
     keeps_band: bool = False
+    served: int = 0
     labelled: bool = False
     expired: bool = False
 
@@ -308,79 +241,6 @@ class Snapshot:
     changed: bool = True
     restate: frozenset[str] = frozenset()
     foreign: Mapping[str, Sequence[Foreign]] = field(default_factory=dict, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """Every figure a pass depends on, in ms where it is a time. docs/engine.md says where each comes from.
-
-    `order` overrides the queues' own order when set (a policy for evaluations).
-    """
-
-    order: Order | None = None
-    overhead_share: float = 0.25  # a in the static key
-    quantum: int = 5 * MINUTE  # Q in the static key
-    late_hysteresis: int = 10 * MINUTE
-    lo_factor: float = 0.25
-    hi_factor: float = 1.5
-    outrun_factor: float = 1.5
-    forecast_interval: int = MINUTE
-    forecast_tolerance: int = 5 * MINUTE  # smaller moves of a forecast are not published
-    forecast_share: float = 0.1  # nor are those below this part of the time until what was told
-    forecast_depth: int = 1000  # waiting jobs a forecast follows, in order; 0 makes none
-    shedding: bool = True  # whether step 2 gives up jobs of an overload at all
-    shed_floor: float = 0.4  # of what there is until a far deadline, this part may be asked for
-    shed_extra: float = 0.5  # and for a near one this part more
-    shed_decay: int = 12 * HOUR  # over which the second part falls to 1/e
-    shed_weight: int = 2  # how often a job counts that was given up; 1 lets bands flap
-    shed_step: int = 5 * MINUTE  # in which time moves for step 2
-    trigger_least: int = HOUR  # slack at which a job may have others suspended, besides a share of mid
-    trigger_share: float = 0.4
-    trigger_margin: int = 2_000  # two passes
-    harm_least: int = 10 * MINUTE  # a suspension is taken to cost a victim's slack no less
-    harm_margin: int = 10 * MINUTE  # by which a victim's slack must stay above the other's
-    unsaved_most: int = 10 * MINUTE  # run time a victim may lose while the other can wait for its checkpoint
-    pressing: int = 15 * MINUTE  # slack at which the other waits no more, nor for room that is leaving
-    wasted_most: int = 2  # suspensions in a row that saved nothing; then only past the next checkpoint
-    cap_window: int = 24 * HOUR  # in which Queue.cap counts
-    failed_starts_most: int = 3  # in a row; then it ranks with the rest, and nobody leaves for it
-    claim_margin: int = 2 * MINUTE  # beyond the victims' grace: writes, controllers and kubelets at work
-    avoid_graces: int = 2  # for how many graces nodes that did not come free in time are avoided
-
-    def __post_init__(self) -> None:
-        """Refuse figures with which a pass would not end or not mean anything.
-
-        Raises:
-            ValueError: Names the field and the range it must be in.
-        """
-        ranges = (
-            ("overhead_share", self.overhead_share, 0 <= self.overhead_share <= 1, "0 to 1"),
-            ("quantum", self.quantum, self.quantum >= 1, "1 ms or more"),
-            ("late_hysteresis", self.late_hysteresis, self.late_hysteresis >= 0, "0 ms or more"),
-            ("lo_factor", self.lo_factor, 0 < self.lo_factor <= 1, "above 0, at most 1"),
-            ("hi_factor", self.hi_factor, 1 <= self.hi_factor <= 100, "1 to 100"),
-            ("outrun_factor", self.outrun_factor, 1.01 <= self.outrun_factor <= 100, "1.01 to 100"),
-            ("forecast_interval", self.forecast_interval, self.forecast_interval >= 1, "1 ms or more"),
-            ("forecast_tolerance", self.forecast_tolerance, self.forecast_tolerance >= 1, "1 ms or more"),
-            ("forecast_share", self.forecast_share, 0 <= self.forecast_share < 1, "0 to below 1"),
-            ("forecast_depth", self.forecast_depth, self.forecast_depth >= 0, "0 or more"),
-            ("shed_floor", self.shed_floor, 0 < self.shed_floor <= 100, "above 0, at most 100"),
-            # Up to there what may be asked for until a deadline falls as time passes, whatever the decay.
-            ("shed_extra", self.shed_extra, 0 <= self.shed_extra <= 7 * self.shed_floor, "0 to 7 shed_floor"),
-            ("shed_decay", self.shed_decay, self.shed_decay >= 1, "1 ms or more"),
-            ("shed_weight", self.shed_weight, 1 <= self.shed_weight <= 100, "1 to 100"),
-            ("shed_step", self.shed_step, self.shed_step >= 1, "1 ms or more"),
-            ("trigger_share", self.trigger_share, 0 <= self.trigger_share <= 10, "0 to 10"),
-            ("harm_least", self.harm_least, self.harm_least >= 1, "1 ms or more"),
-            ("claim_margin", self.claim_margin, self.claim_margin >= 1, "1 ms or more"),
-            ("cap_window", self.cap_window, self.cap_window >= 1, "1 ms or more"),
-            ("wasted_most", self.wasted_most, self.wasted_most >= 1, "1 or more"),
-            ("failed_starts_most", self.failed_starts_most, self.failed_starts_most >= 1, "1 or more"),
-            ("avoid_graces", self.avoid_graces, self.avoid_graces >= 1, "1 or more"),
-        )
-        for name, value, fine, allowed in ranges:
-            if not fine:
-                raise ValueError(f"config.{name} is {value}; it must be {allowed}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,6 +318,8 @@ class Plan:
     claim: tuple[Claiming, ...] = ()
     suspend: tuple[Suspend, ...] = ()
     drop: tuple[Drop, ...] = ()
+    reserve: tuple[Reserve, ...] = ()
+    unreserve: tuple[Unreserve, ...] = ()
     updates: tuple[Update, ...] = ()
     wake_at: int | None = None
     forecast: bool = False

@@ -12,6 +12,7 @@ which are all times in ms; keys of queues with different orders are compared as 
 from __future__ import annotations
 
 import dataclasses
+import types
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,9 @@ from lstqueue.engine.gangs import PPM
 
 Rank = tuple[int, int, int, int, int, int, str]
 """(-effective tier, band, key, D, -g, submit, uid); the lower goes first, no two are equal."""
+
+
+NOBODY: Mapping[str, Rank] = types.MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -37,11 +41,8 @@ class Turn:
     lane: str | int
     order: model.Order
     observed: bool
-
-    @property
-    def strict(self) -> bool:
-        """Whether it holds up everybody behind it in its queue."""
-        return self.order is model.Order.FIFO
+    strict: bool
+    """Whether it holds up everybody behind it in its queue."""
 
 
 def policy(queue: model.Queue, config: model.Config) -> model.Order:
@@ -49,7 +50,20 @@ def policy(queue: model.Queue, config: model.Config) -> model.Order:
     return queue.order if config.order is None else config.order
 
 
-def rank(order: model.Order, here: standing.Standing, share: int, config: model.Config) -> Rank:
+def is_strict(order: model.Order, config: model.Config) -> bool:
+    """Whether a job that lacks room holds up all of its queue."""
+    strict = config.switches.strict
+    return order is model.Order.FIFO if strict is None else strict
+
+
+def rank(
+    order: model.Order,
+    here: standing.Standing,
+    share: int,
+    config: model.Config,
+    *,
+    running_at: int | None = None,
+) -> Rank:
     """Place of a job in the order of its queue.
 
     Args:
@@ -57,20 +71,58 @@ def rank(order: model.Order, here: standing.Standing, share: int, config: model.
         here: The job as refreshed.
         share: g, its gang's dominant share in ppm; of equals the wider goes first.
         config: For a and Q.
+        running_at: Of a job that runs, the time (ms since the epoch) at which it is asked where it would
+            stand; only then does what it does depend on time.
     """
-    job = here.job
-    if order is model.Order.FIFO:
-        return -job.importance, model.Band.DEADLINE, job.submit, 0, 0, job.submit, job.uid
+    job, before = here.job, _before(here, running_at)
+    if (blind := _blind(order, here, share, config, running_at)) is not None:
+        return -job.importance, model.Band.DEADLINE, blind, 0, 0, job.submit, job.uid
     deadline = standing.NEVER if job.deadline is None else job.deadline
     if here.band is model.Band.REST:
-        shortest = standing.NEVER if here.left is None else here.left.mid
+        shortest = standing.NEVER if here.left is None else before - (0 if running_at else job.overhead)
         return -tier(here), here.band, shortest, deadline, -share, job.submit, job.uid
     key = deadline
     if order is model.Order.LST and here.left is not None:
         weight = PPM - round(config.overhead_share * PPM)
-        latest = deadline - weight * (job.overhead + here.left.mid) // PPM
+        latest = deadline - weight * before // PPM
         key = latest // config.quantum * config.quantum
+    if is_urgent(here, config):
+        key = int(running_at is None)  # of two that are urgent the one that runs goes on
     return -tier(here), here.band, key, deadline, -share, job.submit, job.uid
+
+
+def end_of_tier(place: Rank) -> Rank:
+    """The place behind everybody of the tier that a place belongs to."""
+    return place[0], model.Band.REST + 1, 0, 0, 0, 0, ""
+
+
+def is_urgent(here: standing.Standing, config: model.Config) -> bool:
+    """Whether a job goes before all others since its slack is gone, and it could still be in time."""
+    urgent = config.switches.urgent
+    return urgent is not None and here.slack is not None and here.slack <= urgent and not here.hopeless
+
+
+def _before(here: standing.Standing, running_at: int | None) -> int:
+    """The time in ms that a job has before it, its launch included; 0 where that is unknown."""
+    if running_at is not None:
+        return 0 if here.finish is None else max(0, here.finish.mid - running_at)
+    return here.job.overhead + (0 if here.left is None else here.left.mid)
+
+
+def _blind(
+    order: model.Order, here: standing.Standing, share: int, config: model.Config, running_at: int | None
+) -> int | None:
+    """The key of orders that look neither at deadlines nor at lateness; None of the others."""
+    job = here.job
+    if order is model.Order.FIFO:
+        return job.submit
+    if order is model.Order.SJF:
+        return standing.NEVER if here.left is None else _before(here, running_at)
+    if order is model.Order.SERVICE:
+        running = job.state is model.State.RUNNING and running_at is not None
+        ran = max(0, (running_at or 0) - job.since) if running else 0
+        return int(share * (job.served + ran) >= config.switches.service_step * PPM)
+    return None
 
 
 def tier(here: standing.Standing) -> int:
@@ -85,21 +137,26 @@ def line_up(
     gangs_of: Mapping[str, gangs.Gang],
     config: model.Config,
     ranks: dict[str, tuple[model.Band, Rank]],
+    favoured: Mapping[str, Rank] = NOBODY,
 ) -> list[Turn]:
     """Sort those who wait and may be tried, first to last.
 
-    `ranks` are those found before, by uid and with the band they are for; time alone changes none.
+    `ranks` are those found before, by uid and with the band they are for; time alone changes none. Those who
+    are `favoured` (uids) stand elsewhere.
     """
     orders = {name: policy(queue, config) for name, queue in queues.items()}
     turns: list[Turn] = []
     for here in waiting:
         job = here.job
         gang, order = gangs_of[job.uid], orders[job.queue]
-        lane = job.queue if order is model.Order.FIFO else id(gang)
+        strict = is_strict(order, config)
+        lane = job.queue if strict else id(gang)
         known = ranks.get(job.uid)
-        if known is None or known[0] is not here.band:
+        if known is None or known[0] is not here.band or config.switches.urgent is not None:
             known = ranks[job.uid] = here.band, rank(order, here, gang.share, config)
-        turns.append(Turn(known[1], here, gang, lane, order, queues[job.queue].observed))
+        turns.append(
+            Turn(favoured.get(job.uid, known[1]), here, gang, lane, order, queues[job.queue].observed, strict)
+        )
     turns.sort(key=_rank)
     return turns
 

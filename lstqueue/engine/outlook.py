@@ -34,7 +34,8 @@ class Scene:
 
     `line` are those who still wait and could fit, as many as may take part; `placed` those this pass admits,
     `starting` those it admits onto their claims. `claims` go on, `given_up` are over but charged in `free`.
-    Whoever is `leaving` is taken to be gone at once.
+    Whoever is `leaving` is taken to be gone at once, and whoever is `bound` by a reservation (uids) not to
+    start before that does (ms since the epoch).
     """
 
     free: room.Room
@@ -47,6 +48,7 @@ class Scene:
     claims: Sequence[stakes.Stake]
     given_up: Sequence[stakes.Stake]
     leaving: frozenset[str]
+    bound: Mapping[str, int]
     now: int
     config: model.Config
 
@@ -64,14 +66,15 @@ def foresee(scene: Scene, asked: frozenset[str]) -> dict[str, Outlook]:
     turns = scene.line
     wanted = [turn for turn in turns if turn.standing.job.uid in asked]
     ghosts, ghost_of = _ghosts(turns, wanted)
-    ends = _ends(scene)
+    leaving = ends(scene)
     free = scene.free.copy()
     for stake in scene.claims:
         free.charge(stake.rest)
-    entrants = [_entrant(turn, asked, ghost_of) for turn in turns]
+    entrants = [_entrant(turn, asked, ghost_of, scene.bound) for turn in turns]
     stage = forecast.Stage(entrants, ghosts, scene.now)
     rounds = [
-        forecast.simulate(stage, free.copy(), ends, which, haunted=which == _HI) for which in _needed(scene)
+        forecast.simulate(stage, free.copy(), leaving, which, haunted=which == _HI)
+        for which in _needed(scene)
     ]
     last = rounds[-1].ghosts
     seen: dict[str, Outlook] = {}
@@ -88,7 +91,7 @@ def calm(scene: Scene) -> room.Room:
     free = scene.free.copy()
     for stake in scene.claims:
         free.charge(stake.rest)
-    for _, releases in _ends(scene):
+    for _, releases in ends(scene):
         free.release_all(releases)
     return free
 
@@ -104,34 +107,36 @@ def _needed(scene: Scene) -> tuple[int, ...]:
     return (_HI,)
 
 
-def _ends(scene: Scene) -> list[tuple[estimate.Finish, list[room.Release]]]:
-    ends: list[tuple[estimate.Finish, list[room.Release]]] = []
+def ends(scene: Scene) -> list[tuple[estimate.Finish, list[room.Release]]]:
+    """What becomes free when, by quantile, of all that holds room or is about to, where that is known."""
+    found: list[tuple[estimate.Finish, list[room.Release]]] = []
     at_once = estimate.Finish(scene.now, scene.now, scene.now)
-    ends += [(at_once, [stake.charged]) for stake in scene.given_up]
+    found += [(at_once, [stake.charged]) for stake in scene.given_up]
     for stake in (*scene.starting, *scene.claims):
         if stake.here.finish is not None:
-            ends.append((stake.here.finish, [stake.whole]))
+            found.append((stake.here.finish, [stake.whole]))
     for job in scene.jobs:
         if job.assigned and (job.state is model.State.ENDING or job.uid in scene.leaving):
-            ends.append((at_once, [scene.release(job)]))
+            found.append((at_once, [scene.release(job)]))
         elif job.assigned and (finish := scene.standings[job.uid].finish) is not None:
-            ends.append((finish, [scene.release(job)]))
+            found.append((finish, [scene.release(job)]))
     for uid, taken in scene.placed.items():
         here = scene.standings[uid]
         if here.finish is not None:
-            ends.append((here.finish, room.release_after(here.job.queue, taken, scene.free)))
-    return ends
+            found.append((here.finish, room.release_after(here.job.queue, taken, scene.free)))
+    return found
 
 
-def _entrant(turn: order.Turn, asked: frozenset[str], ghost_of: Mapping[str, int]) -> forecast.Entrant:
+def _entrant(
+    turn: order.Turn, asked: frozenset[str], ghost_of: Mapping[str, int], bound: Mapping[str, int]
+) -> forecast.Entrant:
     job, left = turn.standing.job, turn.standing.left
     durations = None
     if left is not None:
         durations = (job.overhead + left.lo, job.overhead + left.mid, job.overhead + left.hi)
+    ready = max(job.not_before, bound.get(job.uid, 0))
     ghost, deadline = ghost_of.get(job.uid, -1), job.deadline or 0
-    return forecast.Entrant(
-        turn.gang, turn.lane, job.not_before, durations, job.uid in asked, ghost, deadline
-    )
+    return forecast.Entrant(turn.gang, turn.lane, ready, durations, job.uid in asked, ghost, deadline)
 
 
 def _ghosts(

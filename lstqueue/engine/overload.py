@@ -40,7 +40,7 @@ class Scene:
 
     `allocatable`, `used` and `bound` (of it what our jobs use) have a row per resource and a column per node.
     `lasting` and `standings` are of the same jobs; `kinds`, `counted` and `stuck` are what earlier passes
-    left.
+    left. `safe` are the jobs (uids) that nobody may suspend though they can be.
     """
 
     lasting: Mapping[str, standing.Lasting]
@@ -56,6 +56,7 @@ class Scene:
     kinds: Kinds
     counted: Counted
     stuck: stuck.Stuck
+    safe: frozenset[str]
     now: int
     config: model.Config
 
@@ -231,7 +232,8 @@ def _stuck(scene: Scene, counted: set[str]) -> list[Standing]:
     """Those that hold room which no counted job can have before they end by themselves."""
     found: list[Standing] = []
     for uid, lasting in scene.lasting.items():
-        if lasting.placed and not lasting.here.job.movable and uid not in counted:
+        stays = not lasting.here.job.movable or uid in scene.safe
+        if lasting.placed and stays and uid not in counted:
             found.append(lasting.here)
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from lstqueue.engine import model, preempt, rights, victims, words
+from lstqueue.engine.gangs import PPM
 from lstqueue.engine.kept import Kept
 from lstqueue.engine.standing import Standing
 
@@ -33,7 +34,22 @@ def waiting(kept: Kept, here: Standing, code: model.Code) -> str:
             f" slack of {words.duration(here.slack or 0)} has shrunk to {words.duration(config.pressing)}."
         )
     denied = rights.denial(here, kept.queues[here.job.queue], config)
-    return _searched(kept, here) if denied is None else _denied(kept, here, denied)
+    if denied is None:
+        return _searched(kept, here)
+    return _denied(kept, here, denied) + _share(kept, uid)
+
+
+def _share(kept: Kept, uid: str) -> str:
+    """Where the best-effort share puts a job; empty where it puts it nowhere."""
+    head = kept.heads.get(uid)
+    if head is None:
+        return ""
+    part = f"{100 * head.share / PPM:g} % of its queue are kept for such work"
+    if not head.overdue:
+        due = words.duration(head.due - kept.now)
+        return f" As {part} and it is the oldest, it stands in line as if it were due in {due}."
+    place = "; what comes free in its place is kept for it" if uid in kept.withheld else ""
+    return f" As {part} and it is the oldest and overdue, it goes before everybody{place}."
 
 
 def _denied(kept: Kept, here: Standing, denied: rights.Denial) -> str:
@@ -53,7 +69,7 @@ def _denied(kept: Kept, here: Standing, denied: rights.Denial) -> str:
 def _searched(kept: Kept, here: Standing) -> str:
     """What the search for victims met, victim by victim in sums."""
     queue = here.job.queue
-    herd, who = kept.herd(queue), rights.candidate(here, kept.queues[queue])
+    herd, who = kept.herd(queue), rights.candidate(here, kept.queues[queue], rank=kept.rank_of(here))
     may = int(herd.allowed(who).sum())
     reasons = Counter(bar.value for bar in herd.bars())
     bare = len(herd.here) - reasons.total()

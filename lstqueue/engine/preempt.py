@@ -23,10 +23,11 @@ def step(known: kept.Kept) -> kept.Preempted:
     """Find claims for those at their last moment, charging them as it goes."""
     done = kept.Preempted()
     lacking = [turn for turn in known.line if known.codes.get(turn.standing.job.uid) in LACKING]
-    may = _entitled(known, lacking)
+    bound = [turn for turn in known.line if turn.standing.job.uid in known.fitted.bound]
+    may = _entitled(known, [*lacking, *bound])
     left, search = len(may), _Search(known)
-    leaving = _leaving(known) if may else []
-    soon = _soon(known, leaving) if leaving else None
+    going = leaving(known) if may else []
+    soon = _soon(known, going) if going else None
     for turn in lacking:
         if not left:
             break
@@ -52,7 +53,11 @@ def _entitled(known: kept.Kept, lacking: list[order.Turn]) -> set[str]:
     first = known.wake
     for turn in lacking:
         here = turn.standing
-        if here.slack is None or rights.refusal(here, queues[turn.gang.queue], config) is not None:
+        if rights.refusal(here, queues[turn.gang.queue], config) is not None:
+            continue
+        if config.switches.by_rank:
+            may.add(here.job.uid)
+        if here.slack is None or config.switches.by_rank:
             continue
         early = here.slack - rights.trigger(here, config)
         if early <= 0:
@@ -66,6 +71,8 @@ def _entitled(known: kept.Kept, lacking: list[order.Turn]) -> set[str]:
 def _patient(known: kept.Kept, turn: order.Turn, done: kept.Preempted) -> bool:
     """Whether a job for which room is leaving can wait for it; so it does, until it presses."""
     here = turn.standing
+    if known.config.switches.by_rank:
+        return True
     if here.slack is None or here.slack <= known.config.pressing:
         return False
     done.coming.add(here.job.uid)
@@ -76,13 +83,13 @@ def _patient(known: kept.Kept, turn: order.Turn, done: kept.Preempted) -> bool:
 def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preempted) -> stakes.Stake | None:
     """Have others suspended for a job if that helps, and charge its claim."""
     here, config = turn.standing, known.config
-    who = rights.candidate(here, known.queues[turn.gang.queue])
+    who = rights.candidate(here, known.queues[turn.gang.queue], rank=known.rank_of(here))
     done.searches += 1
     herd = known.herd(turn.gang.queue)
     mask = herd.allowed(who)
     found = search.run(who, turn.gang, herd, mask)
     if found is None:
-        if who.slack > config.pressing:
+        if who.slack > config.pressing and who.rank is None:
             known.rouse(known.now + who.slack - config.pressing)
         known.rouse(herd.wake(who, mask, known.wake))
         return None
@@ -103,7 +110,7 @@ def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preem
     return stake
 
 
-def _leaving(known: kept.Kept) -> list[model.Job]:
+def leaving(known: kept.Kept) -> list[model.Job]:
     """Jobs whose room is on its way to be free: they end, or are suspended."""
     ending = (job for job in known.jobs.values() if job.state is model.State.ENDING)
     found = {job.uid: job for job in ending if job.assigned}
@@ -125,7 +132,7 @@ def _soon(known: kept.Kept, leaving: list[model.Job]) -> room.Room:
 def _after(known: kept.Kept, soon: room.Room | None, stake: stakes.Stake) -> room.Room:
     """`soon` with one more claim in it."""
     if soon is None:
-        return _soon(known, _leaving(known))
+        return _soon(known, leaving(known))
     soon.release_all([known.world.release(job) for job in stake.victims])
     soon.charge(stake.whole)
     return soon

@@ -164,6 +164,8 @@ def _too_large(group: model.Group, kept: Kept, member: gangs.Member) -> str:
 
 
 def _quota_exceeded(kept: Kept, job: model.Job) -> str:
+    if withheld := _withheld(kept, job):
+        return withheld
     pool, resource, needed, left, nominal = tightest_quota(kept.free, kept.gangs[job.uid], unused=False)
     closed, starts = "", _STARTS
     for member in kept.gangs[job.uid].members:
@@ -180,7 +182,24 @@ def _quota_exceeded(kept: Kept, job: model.Job) -> str:
     )
 
 
+def _reserved(kept: Kept, job: model.Job) -> str:
+    keepings = [kept.guests.keepings[index] for index in kept.fitted.bound[job.uid]]
+    who = words.names([words.job(one.turn.standing.job) for one in keepings])
+    waits = "waits" if len(keepings) == 1 else "wait"
+    return f"It would fit now, on room that is kept for {who}, which {waits}, and not leave it in time."
+
+
+def _withheld(kept: Kept, job: model.Job) -> str:
+    """For one that would find what it lacks, if that were not kept for an overdue head; else empty."""
+    if not kept.withheld or job.uid in kept.withheld or not kept.free.could_place(kept.gangs[job.uid]):
+        return ""
+    who = words.names([words.job(kept.standings[uid].job) for uid in kept.withheld])
+    return f"It would fit now, on room that is kept for {who}: the oldest best-effort work, and overdue."
+
+
 def _no_room(kept: Kept, job: model.Job) -> str:
+    if withheld := _withheld(kept, job):
+        return withheld
     member = short_member(kept.free, kept.gangs[job.uid])
     group = job.groups[member.group]
     fits = min(fitting(kept.free, member), group.count)
@@ -261,6 +280,7 @@ _SENTENCES = {
     model.Code.NO_MATCHING_NODES: _no_matching_nodes,
     model.Code.QUOTA_EXCEEDED: _quota_exceeded,
     model.Code.NO_ROOM: _no_room,
+    model.Code.RESERVED: _reserved,
     model.Code.BACKING_OFF: _backing_off,
     model.Code.HEAD_OF_LINE: _head_of_line,
     model.Code.QUEUE_HELD: _queue_held,

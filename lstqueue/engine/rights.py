@@ -27,7 +27,8 @@ class Denial(enum.Enum):
 class Candidate:
     """A job that may have others suspended: what the choice of victims depends on.
 
-    `mid` is the run time it has before it, `tiers` whether a lower tier alone makes a victim. Times in ms.
+    `mid` is the run time it has before it, `tiers` whether a lower tier alone makes a victim; with a `rank`
+    whoever stands behind that is one, and nothing else. Times in ms.
     """
 
     uid: str
@@ -37,6 +38,7 @@ class Candidate:
     mid: int
     displaced_by: tuple[str, ...]
     tiers: bool
+    rank: order.Rank | None = None
 
 
 def trigger(here: Standing, config: model.Config) -> int:
@@ -53,7 +55,8 @@ def trigger(here: Standing, config: model.Config) -> int:
 def denial(here: Standing, queue: model.Queue, config: model.Config) -> Denial | None:
     """Why nobody may be suspended for a job that waits; None when somebody may."""
     denied = refusal(here, queue, config)
-    if denied is None and here.slack is not None and here.slack > trigger(here, config):
+    early = here.slack is not None and here.slack > trigger(here, config)
+    if denied is None and early and not config.switches.by_rank:
         return Denial.EARLY
     return denied
 
@@ -62,6 +65,8 @@ def refusal(here: Standing, queue: model.Queue, config: model.Config) -> Denial 
     """Why nobody may be suspended for a job however long it waits; None when somebody may some day."""
     if queue.preemption is model.Preemption.NEVER:
         return Denial.NEVER
+    if config.switches.by_rank:
+        return Denial.FAILED_STARTS if here.job.failed_starts >= config.failed_starts_most else None
     if here.slack is None or here.left is None or here.hopeless:
         return Denial.NO_DEADLINE
     if here.job.failed_starts >= config.failed_starts_most:
@@ -69,12 +74,20 @@ def refusal(here: Standing, queue: model.Queue, config: model.Config) -> Denial 
     return Denial.NO_DEADLINE if here.band is model.Band.REST else None
 
 
-def candidate(here: Standing, queue: model.Queue) -> Candidate:
+def candidate(here: Standing, queue: model.Queue, *, rank: order.Rank | None = None) -> Candidate:
     """The job as the choice of victims sees it; ask `denial` first.
 
+    Args:
+        here: It, refreshed.
+        queue: Its queue.
+        rank: Its place in the order, where that alone decides (`Kept.rank_of`).
+
     Raises:
-        ValueError: It has no slack, so it can have no victims.
+        ValueError: It has neither slack nor rank, so it can have no victims.
     """
+    if rank is not None:
+        slack, mid = here.slack or 0, 0 if here.left is None else here.left.mid
+        return Candidate(here.job.uid, here.band, order.tier(here), slack, mid, (), False, rank)
     if here.slack is None or here.left is None:
         raise ValueError(f"jobs[{here.job.uid}] has no deadline or no estimate; ask rights.denial first")
     return Candidate(

@@ -81,7 +81,8 @@ def lasting(job: model.Job, now: int, config: model.Config) -> Lasting:
         outrun = _outrun(job, now, config)
         return Lasting(here, now, outrun, outrun, placed=True)
     until = wake = _wake(here, now)
-    if here.slack_lo is not None and here.band is model.Band.DEADLINE and not job.keeps_band:
+    drops = here.band is model.Band.DEADLINE and not job.keeps_band and config.switches.demotes_late
+    if here.slack_lo is not None and drops:
         until = min(until, now + here.slack_lo - _needed(job, config) + 1)
     return Lasting(here, now, until, wake, placed=False)
 
@@ -98,7 +99,8 @@ def refresh(job: model.Job, now: int, config: model.Config) -> Standing:
     if job.deadline is None or finish is None:
         return Standing(job, left, finish, None, None, model.Band.REST)
     slack_lo = job.deadline - finish.lo
-    timely = job.keeps_band or slack_lo >= _needed(job, config)
+    keeps = job.keeps_band or not config.switches.demotes_late
+    timely = keeps or slack_lo >= _needed(job, config)
     # In no band does time alone change that: a start that succeeds does, or an edit.
     timely = timely and job.failed_starts < config.failed_starts_most
     band = model.Band.DEADLINE if timely else model.Band.REST

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lstqueue.engine import model, order, room
+from lstqueue.engine import model, order, room, switches
 from lstqueue.engine.gangs import PPM
 from lstqueue.engine.rights import Candidate
 from lstqueue.engine.standing import NEVER, Standing
@@ -40,6 +40,7 @@ class Bar(enum.Enum):
     NOT_PREEMPTIBLE = "not preemptible"
     CAP = "suspended often enough today"
     MIN_RUN = "not past its minimum run"
+    SHARE = "within the best-effort share of the queue"
     UNSAVED = "before its next checkpoint, after suspensions that saved nothing"
     NEARLY_DONE = "nearly done"
 
@@ -129,8 +130,10 @@ class Herd:
     that a suspension now loses, `weight` that and the restart, `after` the slack it leaves.
     """
 
-    def __init__(self, flock: Flock, claimed: frozenset[str], now: int, config: model.Config) -> None:
-        self._flock, self._now, self._config = flock, now, config
+    def __init__(
+        self, flock: Flock, claimed: frozenset[str], safe: frozenset[str], now: int, config: model.Config
+    ) -> None:
+        self._flock, self._safe, self._now, self._config = flock, safe, now, config
         self.here, self.index, self.share = flock.here, flock.index, flock.share
         self.releases, self.owner = flock.releases, flock.owner
         self.columns, self.amounts = flock.columns, flock.amounts
@@ -150,6 +153,7 @@ class Herd:
         self.claimed[[self.index[uid] for uid in claimed if uid in self.index]] = True
         self.taken: Mask = np.zeros(len(self.here), dtype=np.bool_)
         self._below: dict[tuple[model.Band, int, bool], Mask] = {}
+        self._ranks: list[order.Rank] = self._ranked() if config.switches.by_rank else []
         self._foresee()
         self._bound()
 
@@ -168,6 +172,13 @@ class Herd:
         self._most = int(self.after.max(initial=NO_SLACK, where=self._free))
         saved = self._free & (self.unsaved <= self._config.unsaved_most)
         self._most_saved = int(self.after.max(initial=NO_SLACK, where=saved))
+
+    def _ranked(self) -> list[order.Rank]:
+        """Where each of `here` would stand in the line, at the last step of time."""
+        config, shares = self._config, self.share.tolist()
+        policy, tick = order.policy(self._flock.queue, config), self._now // switches.STEP * switches.STEP
+        pairs = zip(self.here, shares, strict=True)
+        return [order.rank(policy, one, share, config, running_at=tick) for one, share in pairs]
 
     def _foresee(self) -> None:
         """Note whom time alone may add to anybody's victims, and when the first of each kind, for `wake`.
@@ -193,12 +204,16 @@ class Herd:
         flock, config = self._flock, self._config
         self.bar: Ints = np.full(len(run), _OPEN)
         self._until: Ints = np.full(len(run), NEVER)
-        known = flock.finish != NEVER
+        known = (flock.finish != NEVER) & (not config.switches.by_rank)
         then = np.where(known & (flock.finish - self.saves_at > flock.restore), self.saves_at, NEVER)
         self._protect(Bar.NEARLY_DONE, known & (self.left <= self.weight), then)
         keeps = flock.saves | ((flock.checkpoint > 0) & (run >= flock.checkpoint))
         then = np.where(flock.runs & (flock.checkpoint > 0), flock.since + flock.checkpoint, NEVER)
-        self._protect(Bar.UNSAVED, (flock.wasted >= config.wasted_most) & ~keeps, then)
+        wasted = (flock.wasted >= config.wasted_most) & (not config.switches.by_rank)
+        self._protect(Bar.UNSAVED, wasted & ~keeps, then)
+        safe: Mask = np.zeros(len(run), dtype=np.bool_)
+        safe[[self.index[uid] for uid in self._safe if uid in self.index]] = True
+        self._protect(Bar.SHARE, safe, np.full(len(run), NEVER))  # until somebody comes or goes
         then = np.where(flock.runs, flock.since + flock.min_run, NEVER)
         self._protect(Bar.MIN_RUN, run < flock.min_run, then)
         often, freed = self._often()
@@ -224,6 +239,9 @@ class Herd:
 
     def allowed(self, who: Candidate, *, even_claimed: bool = False) -> Mask:
         """Which of `here` may be suspended for a candidate, be they (only if so) claimed already."""
+        if who.rank is not None:
+            open_to_it = self.open & ~self.taken if even_claimed else self._free
+            return open_to_it & np.array([rank > who.rank for rank in self._ranks], dtype=np.bool_)
         mask = self._lower(who)
         most = self._most_saved if who.slack > self._config.pressing else self._most
         if who.band is not model.Band.SHED and (even_claimed or most > self._spare(who)):
@@ -268,6 +286,11 @@ class Herd:
         counts as one): of equal losses the one of a long job delays it least.
         """
         config = self._config
+        if who.rank is not None:  # the last goes first
+            places = sorted(range(len(self._ranks)), key=self._ranks.__getitem__, reverse=True)
+            last_first: Floats = np.zeros(len(places))
+            last_first[places] = np.arange(1.0, len(places) + 1)
+            return last_first
         long = np.sqrt(np.maximum(self.left, config.harm_least) / config.harm_least)
         found: Floats = np.where(self.harmless(who), self.weight / long, self.weight)
         return found
@@ -278,6 +301,8 @@ class Herd:
         `before` if that is not earlier: of the thousands who ask in vain in one pass few can move its next
         wake-up, and the first of each kind tells which (40 µs of columns each otherwise).
         """
+        if who.rank is not None:
+            return self._wake_by_rank(before)
         given_up = who.band is model.Band.SHED
         if self._first_later < before:
             some = self._lower(who) if given_up else self._lower(who) | (self._spared > who.mid)
@@ -293,6 +318,13 @@ class Herd:
             then &= spared > who.slack - wait + self._config.harm_margin
             before = int(self.saves_at.min(initial=before, where=then))
         return before
+
+    def _wake_by_rank(self, before: int) -> int:
+        """When time alone may first put somebody behind a candidate: the end of a bar, or the next step."""
+        moves = order.policy(self._flock.queue, self._config) in (model.Order.LST, model.Order.SERVICE)
+        if moves and self._free.any():
+            before = min(before, (self._now // switches.STEP + 1) * switches.STEP)
+        return min(before, self._first_later)
 
     def _rises(self, who: Candidate, allowed: Mask, before: int) -> int:
         """When somebody first has enough slack: the candidate's shrinks, a victim's stays as it is.

@@ -79,6 +79,7 @@ class Commits:
                 phase=Phase.ADMITTED,
                 admission=placed,
                 claim=None,
+                reservation=None,
                 attempt=seen.status.attempt + 1,
                 gang=statuses.gang_text(groups),
                 published=replace(published, code=None),
@@ -104,6 +105,7 @@ class Commits:
                 seen.status,
                 phase=Phase.CLAIMING,
                 claim=claimed,
+                reservation=None,
                 claim_queue=claiming.queue,
                 gang=statuses.gang_text(groups) or seen.status.gang,
                 published=replace(published, code=None),
@@ -217,6 +219,36 @@ class Commits:
             return Said(status, why, message=update.message, words=words)
 
         self._submit(record, make, Urgency.REPORT, said=published_by(update))
+
+    def reserve(
+        self,
+        record: caches.Record,
+        kept: model.Reservation | None,
+        update: model.Update | None,
+        *,
+        why: str = "",
+    ) -> None:
+        """Keep room for a job that waits, or none any more (`why`); with what there is to tell, in one write.
+
+        Nobody relies on it before it is written, and nothing else is written for it: whatever is lost or done
+        twice on the way, the next pass finds either this reservation or none.
+        """
+        groups, words = record.shapes or (), self._words(record, update) if update is not None else None
+        held, judged = self._held(record, update), record.ledger.generation
+
+        def make(seen: ledger.Ledger) -> Said | None:
+            status, waits = seen.status, seen.status.phase is Phase.PENDING
+            if seen.final or seen.deleting or not waits or seen.generation != judged:
+                return None
+            status = replace(status, reservation=kept)
+            if update is not None:
+                text = statuses.gang_text(groups) or status.gang
+                status = replace(status, published=published_by(update), held=held, gang=text)
+            message = why if update is None else update.message
+            return Said(status, statuses.code(status) or status.phase.value, message=message, words=words)
+
+        said = published_by(update) if update is not None else record.ledger.status.published
+        self._submit(record, make, Urgency.REPORT, said=said)
 
     def _held(self, record: caches.Record, update: model.Update | None) -> str:
         """Return the code of what holds a job back, "" where that is the engine's, or nothing does."""

@@ -13,7 +13,7 @@ from typing import Any
 from lstqueue.api import conditions, deadlinejob, deadlinejob_status, errors, names, times
 from lstqueue.engine import model
 from lstqueue.jobs import inline, views
-from lstqueue.operator import lenient
+from lstqueue.operator import lenient, places
 
 Object = Mapping[str, Any]
 
@@ -168,6 +168,7 @@ class Status:
     gang: str = ""
     claim: model.Claim | None = None
     claim_queue: str = ""
+    reservation: model.Reservation | None = None
     suspended_for: str = ""
     displaced_by: tuple[str, ...] = ()
     preempted_at: tuple[int, ...] = ()
@@ -383,7 +384,8 @@ def _status(raw: Object, generation: int) -> Status:
         runs=lenient.objects(raw.get("runs")),
         queue=lenient.text(raw.get("queue")),
         gang=lenient.text(raw.get("gang")),
-        claim=_claim(lenient.mapping(raw.get("claim"))),
+        claim=places.claim(lenient.mapping(raw.get("claim"))),
+        reservation=places.reservation(lenient.mapping(raw.get("reservation"))),
         claim_queue=lenient.text(lenient.mapping(raw.get("claim")).get("queue")),
         suspended_for=lenient.text(suspension.get("for")),
         displaced_by=lenient.texts(raw.get("displacedBy")),
@@ -400,30 +402,6 @@ def _observed(raw: object, generation: int) -> int:
     """Return which spec a status speaks of; one that is yet to come was never seen, so this one is judged."""
     seen = lenient.count(raw)
     return seen if seen <= generation else max(generation - 1, 0)
-
-
-def _claim(raw: Object) -> model.Claim | None:
-    """Return a claim; one that nobody can tell the end of is none, and is given up."""
-    expires = lenient.time(raw.get("expires"))
-    if not expires:
-        return None
-    return model.Claim(
-        groups=tuple(
-            model.GroupPlacement(
-                pool=lenient.text(group.get("pool")),
-                nodes=tuple(
-                    (lenient.text(item.get("node")), min(lenient.count(item.get("count")), views.RANKS))
-                    for item in lenient.objects(group.get("nodes"))
-                ),
-            )
-            for group in lenient.objects(raw.get("groups"))
-        ),
-        victims=tuple(
-            model.Victim(lenient.text(item.get("uid")), lenient.count(item.get("attempt")))
-            for item in lenient.objects(raw.get("victims"))
-        ),
-        expires=expires,
-    )
 
 
 def _admission(raw: object) -> Admission | None:

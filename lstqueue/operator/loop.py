@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 from lstqueue.engine import decide, memory, model
@@ -22,6 +22,7 @@ from lstqueue.operator import (
     actions,
     alarms,
     bell,
+    carrying,
     clocks,
     commits,
     fitting,
@@ -102,6 +103,7 @@ class Loop:
         self._last = 0
         self._due_at: float | None = None
         self._returns = returns.Returns(cache, self._commits, self.writer)
+        self._carrier = carrying.Carrier(cache, self.writer, self._commits, self._returns, self._attempt)
         self._passed = asyncio.Event()
 
     async def steps(self) -> None:
@@ -164,7 +166,7 @@ class Loop:
         plan = decide.decide(self.snapshot, now, self._settings.engine, self._memory)
         if plan.forecast:
             self._forecast_at, self._changed = now, False
-        self._carry_out(plan)
+        self._carrier.carry_out(plan, self.snapshot)
         self.plan = plan
         self.passes += 1
         self._passed.set()
@@ -342,96 +344,6 @@ class Loop:
             record.engine_job = snapshots.engine_job(record, self.cache, self._settings)
         return record.engine_job
 
-    # The plan
-
-    def _carry_out(self, plan: model.Plan) -> None:
-        updates = {update.uid: update for update in plan.updates}
-        self._confirm(plan.now, updates.keys())
-        self._make_room(plan)
-        returned = self._returns.write(plan, updates, lambda record, do: self._attempt(record, plan.now, do))
-        given: list[model.Claiming | model.Admission] = [*plan.claim, *plan.admit]
-        for chosen in given:
-            if chosen.uid in returned:
-                continue
-            record = self.cache.records[chosen.uid]
-            update = updates.pop(chosen.uid, None)
-            if update is not None and _turned_down(record, update):
-                updates[chosen.uid] = update
-            elif self._may_write(record, plan.now, but=writer.Urgency.STEP):
-                self._attempt(record, plan.now, functools.partial(self._grant, record, chosen, update))
-        for uid, update in updates.items():
-            record = self.cache.records[uid]
-            # A more urgent write must not be replaced; the next pass says this again.
-            if not self.writer.busy(uid) and self._may_write(record, plan.now, but=writer.Urgency.COMMIT):
-                record.told_at = plan.now
-                self._attempt(record, plan.now, functools.partial(self._commits.report, record, update))
-
-    def _grant(
-        self,
-        record: caches.Record,
-        chosen: model.Claiming | model.Admission,
-        update: model.Update | None,
-    ) -> None:
-        if not self._affords(record):
-            return
-        if isinstance(chosen, model.Claiming):
-            self._commits.claim(record, chosen, update)
-        else:
-            self._commits.admit(record, chosen, update)
-
-    def _confirm(self, now: int, updated: Collection[str]) -> None:
-        """Note whose old words the pass has found to hold still."""
-        assert self.snapshot is not None
-        if not self.snapshot.restate:
-            return
-        for job in self.snapshot.jobs:
-            if job.uid in self.snapshot.restate and job.uid not in updated:
-                self.cache.records[job.uid].told_at = now
-
-    def _make_room(self, plan: model.Plan) -> None:
-        """Suspend who has to make room, and give up claims; the next pass says again what was not done."""
-        drops = {drop.uid: drop for drop in plan.drop}
-        for uid in sorted({suspend.for_uid for suspend in plan.suspend} & self.cache.records.keys()):
-            if why := self._forfeited(self.cache.records[uid]):
-                drops[uid] = model.Drop(uid, why)
-        for suspend in plan.suspend:
-            record = self.cache.records[suspend.uid]
-            # What is under way may be this very suspension.
-            free = suspend.for_uid not in drops and not self.writer.busy(suspend.uid)
-            free = free and not snapshots.stays(record)
-            if free and self._may_write(record, plan.now, but=writer.Urgency.STEP):
-                self._attempt(record, plan.now, functools.partial(self._commits.suspend, record, suspend))
-        for drop in drops.values():
-            record = self.cache.records[drop.uid]
-            if self._may_write(record, plan.now, but=writer.Urgency.STEP):
-                self._attempt(record, plan.now, functools.partial(self._commits.drop, record, drop))
-
-    def _forfeited(self, record: caches.Record) -> str:
-        """Say why a job may not keep its claim, for which somebody was to be suspended, "" where it may."""
-        if record.ledger.status.phase is not Phase.CLAIMING:
-            return ""
-        return holding.forfeited(record, self.cache) or self.cache.allowances.take(record)
-
-    def _affords(self, record: caches.Record) -> bool:
-        """Whether the quotas of its namespace take a gang beside what the same pass has admitted before it.
-
-        One that they do not take is held back from the next pass on; a claim on room is of no use to it.
-        """
-        short = holding.forfeited(record, self.cache) or self.cache.allowances.take(record)
-        if short and record.ledger.status.phase is Phase.CLAIMING:
-            self._commits.drop(record, model.Drop(record.ledger.uid, short))
-        elif short:
-            self.cache.touch(record.ledger.uid)
-        return not short
-
-    def _may_write(self, record: caches.Record, now: int, *, but: writer.Urgency) -> bool:
-        """Whether a decision may be written now: nothing as urgent as `but` waits, nothing is in doubt."""
-        waiting = self.writer.pending(record.ledger.uid)
-        words = but is writer.Urgency.COMMIT and setbacks.may_tell(record, now)
-        if record.doubtful or (record.retry_at > now and not words):
-            return False
-        return waiting is None or waiting > but
-
     # Failures
 
     def _failed(self, uid: str, error: port.ApiError, *, start: bool) -> None:
@@ -473,11 +385,3 @@ class Loop:
         setbacks.put_off(record, self._settings, now)
         setbacks.leave_aside(record, problem)
         self._wake(record.ledger.uid, record.retry_at)
-
-
-def _turned_down(record: caches.Record, update: model.Update) -> bool:
-    """Whether its user does not want it to run in vain: the verdict is told first, and then acted upon."""
-    spec = record.ledger.spec
-    if update.verdict is None or spec is None or spec.on_infeasible == "Queue":
-        return False
-    return update.verdict.level is model.Level.IMPOSSIBLE and not record.ledger.status.attempt

@@ -14,6 +14,11 @@ from lstqueue.operator import ledger, lenient, statuses
 Phase = ledger.Phase
 
 
+def restoring(spec: ledger.Spec | None, *, restored: bool) -> int:
+    """Return for how long (ms) a run works for nobody: one that is not the first reads what was saved."""
+    return spec.restart_overhead if spec is not None and restored else 0
+
+
 def kept(spec: ledger.Spec | None, ran: int, *, restored: bool, asked: bool) -> int:
     """Return how much of a run of `ran` ms outlives it.
 
@@ -22,7 +27,7 @@ def kept(spec: ledger.Spec | None, ran: int, *, restored: bool, asked: bool) -> 
     """
     if spec is None:
         return 0
-    useful = max(0, ran - (spec.restart_overhead if restored else 0))
+    useful = max(0, ran - restoring(spec, restored=restored))
     if asked and spec.saves_on_suspend:
         return useful
     return useful // spec.checkpoint * spec.checkpoint if spec.checkpoint else 0
@@ -48,13 +53,14 @@ def ended(
         end: of the run, in ms.
         reason: in one word.
         words: the same in a sentence, as far as there is one.
-        min_run: ms after which it may make room for itself again at the cost of whom it had to give way to.
+        min_run: ms of work after which it may make room for itself again at the cost of whom it had to give
+            way to.
         window: ms in which suspensions for others count.
     """
     full, suspended = False, after.phase is Phase.SUSPENDING
     if before.phase is Phase.RUNNING and after.phase is not Phase.RUNNING and before.started:
         ran = max(0, end - before.started)
-        full = ran >= min_run
+        full = ran - restoring(spec, restored=bool(before.runs)) >= min_run
         asked = suspended and after.suspension not in _ABRUPT
         saved = kept(spec, ran, restored=bool(before.runs), asked=asked)
         succeeded = after.phase is Phase.SUCCEEDED

@@ -125,9 +125,9 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         deadline=None if _given_up(job) else spec.deadline,
         estimate=_estimate(record, cache, settings),
         importance=spec.importance,
-        overhead=spec.restart_overhead if status.runs else 0,
+        overhead=runs.restoring(spec, restored=bool(status.runs)),
         state=state,
-        since=_since(status, admission, state),
+        since=_since(status, admission, spec, state),
         assigned=assigned,
         # While its commits do not go through, it must not take the room of others pass after pass.
         not_before=max(status.back_off.until, record.retry_at),
@@ -137,6 +137,7 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         words=lenient.text(lenient.mapping(job.spoken.get("pending")).get("message")),
         attempt=_attempt(record),
         claim=_claim(record, cache),
+        reservation=status.reservation if state in _WAITING else None,
         # An edit ends the row.
         failed_starts=status.back_off.count if status.observed >= job.generation else 0,
         preemptible=spec.preemptible and not _partly_through(record) and runs.movable(status),
@@ -187,6 +188,10 @@ def _claim(record: caches.Record, cache: caches.Cache) -> model.Claim | None:
     return replace(job.status.claim, committed=job.may_claim and not holding.hindered(record, cache))
 
 
+_WAITING = (model.State.WAITING, model.State.HELD_BACK)
+"""States of those for whom room may be kept."""
+
+
 def _partly_through(record: caches.Record) -> bool:
     """Whether a member of this run has succeeded: only the others would come back after a suspension."""
     if record.unit is not None:
@@ -226,9 +231,12 @@ def _queue(
     return cache.queue_of(record.ledger)
 
 
-def _since(status: ledger.Status, admission: ledger.Admission | None, state: model.State) -> int:
+def _since(
+    status: ledger.Status, admission: ledger.Admission | None, spec: ledger.Spec, state: model.State
+) -> int:
     if state is model.State.RUNNING:
-        return status.started
+        # Pods run before they have read what they saved, and that is no work: `runs.kept` says the same.
+        return status.started + runs.restoring(spec, restored=bool(status.runs))
     return admission.at if state is model.State.ADMITTED and admission is not None else 0
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from lstqueue.api import base, conditions, deadlinejob_status, durations, quantities, times
 from lstqueue.engine import model
 from lstqueue.jobs import views
-from lstqueue.operator import deadlines, ledger, lenient
+from lstqueue.operator import deadlines, ledger, lenient, places
 
 Phase = ledger.Phase
 Json = dict[str, Any]
@@ -79,7 +79,11 @@ _MACHINE: Mapping[str, _Field] = {
     "jobUid": (lambda status: status.unit, lambda job, held: held or None),
     "claim": (
         lambda status: (status.claim, status.claim_queue) if status.claim is not None else None,
-        lambda job, held: _claim(job, *held) if held else None,
+        lambda job, held: places.claim_json(_names(job), *held) if held else None,
+    ),
+    "reservation": (
+        lambda status: status.reservation,
+        lambda job, held: places.reservation_json(_names(job), held) if held else None,
     ),
     "admission": (lambda status: status.admission, lambda job, held: _admission(held)),
     "suspension": (
@@ -303,24 +307,9 @@ def _verdict(verdict: model.Verdict) -> Json:
     return rendered
 
 
-def _claim(job: ledger.Ledger, claim: model.Claim, queue: str) -> Json:
-    names = [name for name, _ in job.spec.groups] if job.spec else []
-    if len(names) != len(claim.groups):
-        # The groups of a referenced job are known once that was seen; until then their order has to do.
-        names = [str(index) for index in range(len(claim.groups))]
-    rendered: Json = {"queue": queue} if queue else {}
-    return rendered | {
-        "expires": times.format(claim.expires),
-        "groups": [
-            {
-                "name": name,
-                "pool": group.pool,
-                "nodes": [{"node": node, "count": count} for node, count in group.nodes],
-            }
-            for name, group in zip(names, claim.groups, strict=True)
-        ],
-        "victims": [{"uid": victim.uid, "attempt": victim.attempt} for victim in claim.victims],
-    }
+def _names(job: ledger.Ledger) -> list[str]:
+    """The groups of a job; those of a referenced one are known once that was seen."""
+    return [name for name, _ in job.spec.groups] if job.spec else []
 
 
 def _admission(admission: ledger.Admission | None) -> Json | None:

@@ -128,7 +128,14 @@ def next_restart(status: ledger.Status, *, counted: bool) -> ledger.Status:
 def given_back(status: ledger.Status) -> ledger.Status:
     """Queue it again, with nothing left of its admission."""
     return replace(
-        status, phase=Phase.PENDING, admission=None, claim=None, suspension="", suspended_for="", since=0
+        status,
+        phase=Phase.PENDING,
+        admission=None,
+        claim=None,
+        reservation=None,
+        suspension="",
+        suspended_for="",
+        since=0,
     )
 
 
@@ -143,6 +150,7 @@ def over(status: ledger.Status, phase: Phase, at: int) -> ledger.Status:
         since=0,
         admission=None,
         claim=None,
+        reservation=None,
     )
 
 
@@ -158,4 +166,5 @@ def suspended(
         since=now,
         admission=status.admission if keeps else None,
         claim=None,
+        reservation=None,
     )

@@ -43,7 +43,7 @@ def specs() -> Iterable[crd_case.Case]:
             },
             priorityClasses=["batch"],
             preemption={"withinQueue": "Tier", "minRunTime": "0s", "maxPerJobPerDay": 0},
-            overload={"shedding": False},
+            overload={"shedding": False, "bestEffortShare": "2.5%"},
             stopPolicy="HoldAndDrain",
             mode="Observe",
         ),

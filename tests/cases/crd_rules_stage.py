@@ -192,6 +192,16 @@ def queues() -> Iterable[crd_case.Case]:
     yield refused(
         "shedding in words", "overload.shedding", "must be of type boolean", overload={"shedding": "no"}
     )
+    for share in ("5", "0.05", "-1%", "101%", "100.1%", "5 %", "%", "5%%", "1e1%", ".5%", "٣%", ""):
+        yield refused(
+            f"a share of {share!r}",
+            "overload.bestEffortShare",
+            "not a percentage",
+            overload={"bestEffortShare": share},
+        )
+    yield refused(
+        "a share as a number", "overload.bestEffortShare", "of type string", overload={"bestEffortShare": 5}
+    )
     yield refused("an unknown stopPolicy", "stopPolicy", '"HoldAndDrain"', stopPolicy="Stop")
     yield refused("an unknown mode", "mode", '"Observe"', mode="Dry")
     yield refused(

@@ -14,7 +14,7 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 from cases.fray_units import Part, Unit
-from lstqueue.engine import decide, fit, invariants, justice, memory, model
+from lstqueue.engine import decide, fit, invariants, justice, keeping, memory, model
 from lstqueue.operator import ledger, steps
 from lstqueue.topology.model import Node, PodShape, resources
 
@@ -217,6 +217,7 @@ class Preemptions(stateful.RuleBasedStateMachine):
         plan = decide.decide(seen, self.now, CONFIG, self.memory)
         assert invariants.of_plan(seen, plan) == ()
         assert justice.of_plan(seen, plan, CONFIG) == ()
+        assert keeping.of_plan(seen, plan, CONFIG) == ()
         if shuffle.random() < 0.2:
             jobs = tuple(shuffle.sample(seen.jobs, len(seen.jobs)))
             assert decide.decide(dataclasses.replace(seen, jobs=jobs), self.now, CONFIG) == plan
@@ -241,7 +242,12 @@ class Preemptions(stateful.RuleBasedStateMachine):
             unit = self.units[drop.uid]
             unit.set(state=model.State.WAITING, claim=None)
             unit.avoids(drop, self.now)
+        for lost in plan.unreserve:
+            self.units[lost.uid].set(reservation=None)
+        for made in plan.reserve:
+            self.units[made.uid].set(reservation=made.reservation)
         for chosen in (*plan.claim, *plan.admit):
+            self.units[chosen.uid].set(reservation=None)
             unit, claimed = self.units[chosen.uid], isinstance(chosen, model.Claiming)
             groups = chosen.claim.groups if claimed else chosen.groups
             used = {node for group in groups for node, _ in group.nodes}

@@ -152,4 +152,4 @@ def apply(snapshot: model.Snapshot, plan: model.Plan) -> model.Snapshot:
 
 def acts(plan: model.Plan) -> bool:
     """Whether a plan does more than say something."""
-    return bool(plan.admit or plan.claim or plan.suspend or plan.drop)
+    return bool(plan.admit or plan.claim or plan.suspend or plan.drop or plan.reserve or plan.unreserve)

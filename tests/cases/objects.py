@@ -82,6 +82,11 @@ CLAIMING: Object = {
 }
 FULL: Object = {
     **ADMITTED,
+    "reservation": {
+        "start": "2026-03-01T18:10:00Z",
+        "groups": [{"name": "worker", "pool": "a100", "nodes": [{"node": "gpu-1", "count": 4}]}],
+        "slips": 1,
+    },
     "observedGeneration": 2,
     "queue": "research",
     "phase": "Running",

@@ -28,7 +28,7 @@ async def test_a_claimer_that_is_deleted_leaves_the_room_to_others() -> None:
         made.queue()
         await claiming(made)
         made.delete("urgent")
-        made.submit("next", group(run_for="1m"), estimatedDuration="1m")
+        made.submit("next", group(run_for="1m"), estimatedDuration="1m", deadlineIn="3h")
         await made.until_phase("next", "Succeeded", within="2h")
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings, stateful
 from hypothesis import strategies as st
 
 from cases import effort
-from lstqueue.engine import decide, fit, invariants, memory, model
+from lstqueue.engine import decide, fit, invariants, keeping, memory, model
 from lstqueue.topology.model import Node, PodShape, resources
 
 GPU = "nvidia.com/gpu"
@@ -230,6 +230,7 @@ class Histories(stateful.RuleBasedStateMachine):
         seen = self.snapshot()
         plan = decide.decide(seen, self.now, memory=self.memory)
         assert invariants.of_plan(seen, plan) == ()
+        assert keeping.of_plan(seen, plan, model.Config()) == ()
         other = dataclasses.replace(
             seen,
             nodes=tuple(shuffle.sample(seen.nodes, len(seen.nodes))),
@@ -244,6 +245,10 @@ class Histories(stateful.RuleBasedStateMachine):
             gang = self.gangs[update.uid]
             told = model.Published(update.band, update.code, update.verdict, update.slack)
             gang.job = dataclasses.replace(gang.job, published=told)
+        kept = {made.uid: made.reservation for made in plan.reserve}
+        for uid in (*kept, *[lost.uid for lost in plan.unreserve], *[one.uid for one in plan.admit]):
+            gang = self.gangs[uid]
+            gang.job = dataclasses.replace(gang.job, reservation=kept.get(uid))
         for admission in plan.admit:
             gang = self.gangs[admission.uid]
             for index, group in enumerate(admission.groups):

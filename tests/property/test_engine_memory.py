@@ -21,7 +21,18 @@ CONFIGS = (
     model.Config(late_hysteresis=0, trigger_least=24 * model.HOUR),
 )
 TIMES = (0, 0, 1, 999, MINUTE, 5 * MINUTE, 17 * MINUTE, 61 * MINUTE, 30 * model.HOUR, -MINUTE)
-PARTS = ("deadline", "estimate", "published", "state", "assigned", "groups", "saved", "importance", "queue")
+PARTS = (
+    "deadline",
+    "estimate",
+    "published",
+    "state",
+    "assigned",
+    "groups",
+    "saved",
+    "importance",
+    "queue",
+    "reservation",
+)
 STEPS = 30
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cases import effort, moments
 from cases.moments import GPU, MINUTE, NOW, apply, snapshots
-from lstqueue.engine import decide, invariants, justice, model
+from lstqueue.engine import decide, invariants, justice, keeping, model
 
 PASSES = 8
 
@@ -22,6 +22,7 @@ def settle(snapshot: model.Snapshot, now: int) -> tuple[model.Snapshot, model.Pl
     for _ in range(PASSES):
         plan = decide.decide(snapshot, now)
         assert justice.of_plan(snapshot, plan, model.Config()) == ()
+        assert keeping.of_plan(snapshot, plan, model.Config()) == ()
         if not changes(plan):
             return snapshot, plan
         snapshot = apply(snapshot, plan)

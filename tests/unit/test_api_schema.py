@@ -108,7 +108,8 @@ def test_an_object_that_is_absent_gets_its_defaults_all_the_same():
     schema.default("GPUQueue", queue)
     spec = queue["spec"]
     assert spec["preemption"] == {"withinQueue": "NoHarm", "minRunTime": "15m", "maxPerJobPerDay": 4}
-    assert (spec["overload"], spec["stopPolicy"], spec["mode"]) == ({"shedding": True}, "None", "Enforce")
+    assert spec["overload"] == {"shedding": True, "bestEffortShare": "5%"}
+    assert (spec["stopPolicy"], spec["mode"]) == ("None", "Enforce")
 
 
 def test_defaults_do_not_overwrite_and_are_not_shared():

@@ -61,7 +61,8 @@ def test_late_jobs_and_those_without_deadline_follow_shortest_first() -> None:
         job("no-estimate", deadline=NOW + HOUR, estimate=None),
         job("tight", hours=9, deadline=NOW + 10 * HOUR),
     )
-    assert line(model.Order.LST, *jobs) == ["tight", "late", "best-effort", "no-estimate"]
+    alone = model.Config(sharing=False)
+    assert line(model.Order.LST, *jobs, config=alone) == ["tight", "late", "best-effort", "no-estimate"]
 
 
 def test_a_late_job_loses_the_importance_it_had_but_keeps_what_it_lacked() -> None:

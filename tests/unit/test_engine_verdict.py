@@ -189,7 +189,7 @@ def test_a_late_job_is_offered_a_deadline_as_if_it_were_on_time_again() -> None:
     patient = [job(f"b{i}", estimate=model.Estimate(HOUR, HOUR, HOUR)) for i in range(3)]
     late = job("late", deadline=NOW, estimate=model.Estimate(2 * HOUR, 2 * HOUR, 2 * HOUR))
     exact = running(estimate=model.Estimate(HOUR, HOUR, HOUR))
-    verdict = told(decide.decide(world(exact, late, *patient), NOW), "late")
+    verdict = told(decide.decide(world(exact, late, *patient), NOW, model.Config(sharing=False)), "late")
     assert verdict.level is model.Level.IMPOSSIBLE
     assert verdict.start == hours(4, 4)  # behind everybody shorter
     assert verdict.earliest_feasible == hours(3)[0]  # ahead of them, with a deadline that holds

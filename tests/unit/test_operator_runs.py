@@ -152,3 +152,10 @@ def test_who_owes_as_many_as_can_be_remembered_is_suspended_for_nobody_until_it_
     full, _ = lived([ledger.GANG_FAILED], status=status)
     assert full.displaced_by == ()
     assert runs.movable(full)
+
+
+def test_a_run_is_full_once_it_has_worked_for_so_long_and_a_restart_is_no_work():
+    life = Life(checkpoint={"interval": "10m", "restartOverhead": "5m"}).running(displaced_by=("other",))
+    life.set(runs=({"start": "2026-03-01T17:00:00Z"},))
+    assert ended(life, ledger.INACTIVE, ran=19 * MINUTE).displaced_by == ("other",)
+    assert ended(life, ledger.INACTIVE, ran=20 * MINUTE).displaced_by == ()

@@ -7,9 +7,9 @@ import pytest
 from cases import raw
 from cases.lives import Life, Phase
 from lstqueue.api import times
-from lstqueue.engine import memory, model
+from lstqueue.engine import estimate, memory, model
 from lstqueue.operator import cache as caches
-from lstqueue.operator import ledger, settings, snapshots
+from lstqueue.operator import ledger, runs, settings, snapshots, steps
 
 SETTINGS = settings.Settings()
 SHAPE = snapshots.topology.PodShape(((raw.GPU, 8), ("pods", 1)))
@@ -174,3 +174,29 @@ def test_they_are_waited_for_once_their_node_is_back():
     (job,) = jobs(cache)
     assert job.state is model.State.ENDING
     assert [(part.node, part.bound) for part in job.assigned] == [("gpu-1", 1)]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_run_ends_when_the_work_is_done_that_a_suspension_would_have_left(again):
+    save = {"onSuspend": True, "restartOverhead": "5m"}
+    life = Life(checkpoint=save, estimatedDuration="2h").running()
+    if again:
+        life.set(runs=({"start": "2026-03-01T17:00:00Z"},), saved=20 * raw.MINUTE)
+    job, status = seen(life), life.status
+    restart = 5 * raw.MINUTE if again else 0
+    assert job.since == status.started + restart
+    end = estimate.finish(job, status.started, SETTINGS.engine)
+    assert end.mid == status.started + restart + 2 * raw.HOUR - status.saved
+    # Suspended half an hour into its run, it has as much before it as it would have had to run on.
+    now = status.started + 30 * raw.MINUTE
+    after = runs.ended(
+        status,
+        steps.suspended(status, ledger.PREEMPTED, now, for_uid="other"),
+        spec=life.seen.spec,
+        end=now,
+        reason=ledger.PREEMPTED,
+        min_run=0,
+        window=SETTINGS.engine.cap_window,
+    )
+    left = estimate.remaining(dataclasses.replace(job, saved=after.saved), SETTINGS.engine)
+    assert left.mid == end.mid - now

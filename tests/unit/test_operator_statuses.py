@@ -254,6 +254,21 @@ def test_a_claim_names_the_groups_it_is_for():
     }
 
 
+def test_a_reservation_is_read_back_as_it_was_written():
+    kept = model.Reservation((model.GroupPlacement("a100", (("gpu-1", 2),)),), raw.NOW, 1)
+    status = ledger.Status(observed=1, reservation=kept)
+    job = write(raw.deadline_job(), status, None)
+    assert job["status"]["reservation"] == {
+        "start": "2026-03-01T18:00:00Z",
+        "groups": [{"name": "worker", "pool": "a100", "nodes": [{"node": "gpu-1", "count": 2}]}],
+        "slips": 1,
+    }
+    seen = ledger.read(job)
+    assert seen.status.reservation == kept
+    without = dataclasses.replace(seen.status, reservation=None)
+    assert statuses.patch(seen, without)["status"] == {"reservation": None}
+
+
 def test_a_job_that_was_shed_is_not_called_late():
     status = ledger.Status(observed=1, published=model.Published(model.Band.SHED))
     words = statuses.Words("", model.Estimate(1, 2, 3), "User")

@@ -1,0 +1,124 @@
+"""Step 4 as EASY backfilling has it (Lifka 1995), for comparisons: `Switches.backfills`.
+
+The first in line that lacks room is given its *shadow*: the earliest time at which it fits as those who run
+end by their expected run times, and its place then. Others behind it start now if they have ended by then, or
+if they fit beside that place as well. It is found anew in every pass, so early ends move it forward. Whose
+room nobody is known to leave has no shadow and binds nobody; the next that lacks room is asked instead.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from lstqueue.engine import fit, gangs, kept, model, order, room
+from lstqueue.engine.standing import NEVER
+
+
+class Shadow:
+    """The start that is kept for one job: `at` (ms since the epoch), in the room that will be there then."""
+
+    def __init__(self, turn: order.Turn, at: int, later: room.Room) -> None:
+        self.turn, self.at, self._later = turn, at, later
+
+    def place(self, gang: gangs.Gang, free: room.Room, *, brief: bool) -> room.Placement | None:
+        """Charge a gang where it does not move the start; None, and nothing charged, where there is no room.
+
+        Args:
+            gang: Whose.
+            free: The room now.
+            brief: Whether it has ended by then, so that it may go anywhere.
+        """
+        if brief or not free.could_place(gang):
+            return free.place(gang)
+        taken_then = np.maximum(free.ledger.free - self._later.ledger.free, 0)
+        columns = taken_then.any(axis=0).nonzero()[0]
+        free.ledger.give(columns, -taken_then[:, columns])
+        taken = free.place(gang)
+        free.ledger.give(columns, taken_then[:, columns])
+        if taken is not None:
+            self._later.charge_all(room.release_after(gang.queue, taken, free))
+        return taken
+
+
+def walk(known: kept.Kept) -> fit.Fitted:
+    """Admit in order whatever fits and does not move the start of the first that does not."""
+    done = fit.Fitted()
+    started: list[tuple[int, Sequence[room.Release]]] = []
+    shadow: Shadow | None = None
+    stuck: dict[tuple[str | int, bool], model.Code] = {}
+    for turn in known.line:
+        uid, lane = turn.standing.job.uid, turn.lane
+        ends = NEVER if turn.standing.finish is None else turn.standing.finish.mid
+        brief = shadow is None or ends <= shadow.at
+        if (code := _untried(known, turn)) is not None:
+            done.codes[uid] = code
+            continue
+        if (code := stuck.get((lane, True)) or stuck.get((lane, brief))) is not None:
+            done.codes[uid] = code
+            continue
+        done.tries += 1
+        free = known.free
+        taken = free.place(turn.gang) if shadow is None else shadow.place(turn.gang, free, brief=brief)
+        if taken is not None:
+            done.placed[uid] = taken
+            started.append((ends, room.release_after(turn.gang.queue, taken, free)))
+            continue
+        code = done.codes[uid] = _why(known, turn, shadow, done)
+        stuck[lane, brief] = code
+        if shadow is None and code not in fit.NEVER_FITS:
+            shadow = _shadow(known, turn, started)
+    return done
+
+
+def _untried(known: kept.Kept, turn: order.Turn) -> model.Code | None:
+    """Why a job is not even tried; None when it is."""
+    if turn.gang.unlisted is not None:
+        return model.Code.RESOURCE_NOT_IN_QUEUE
+    if turn.observed:
+        return known.possible.code(turn.gang) or model.Code.OBSERVING
+    if turn.standing.job.not_before > known.now:
+        return known.possible.code(turn.gang) or model.Code.BACKING_OFF
+    return None
+
+
+def _why(known: kept.Kept, turn: order.Turn, shadow: Shadow | None, done: fit.Fitted) -> model.Code:
+    if shadow is not None and known.free.could_place(turn.gang):
+        done.heads[turn.standing.job.queue] = shadow.turn.standing.job.uid
+        return model.Code.HEAD_OF_LINE
+    never = known.possible.code(turn.gang)
+    if never is not None:
+        return never
+    return model.Code.NO_ROOM if known.free.quota_fits(turn.gang) else model.Code.QUOTA_EXCEEDED
+
+
+def _shadow(
+    known: kept.Kept, turn: order.Turn, started: Sequence[tuple[int, Sequence[room.Release]]]
+) -> Shadow | None:
+    """When and where a gang fits first as others end; None when that cannot be foreseen."""
+    later = known.free.copy()
+    for at, ending in itertools.groupby(sorted(_ends(known, started), key=_time), key=_time):
+        for _, releases in ending:
+            later.release_all(releases)
+        if later.place(turn.gang) is not None:
+            return Shadow(turn, at, later)
+    return None
+
+
+def _ends(
+    known: kept.Kept, started: Sequence[tuple[int, Sequence[room.Release]]]
+) -> Iterator[tuple[int, Sequence[room.Release]]]:
+    """When what holds room leaves it, where that is known: (ms since the epoch, what becomes free)."""
+    for job in known.jobs.values():
+        if job.state is model.State.ENDING and job.assigned:
+            yield known.now, [known.world.release(job)]
+    for here in known.placed:
+        if here.finish is not None:
+            yield here.finish.mid, [known.world.release(here.job)]
+    yield from (one for one in started if one[0] < NEVER)
+
+
+def _time(end: tuple[int, Sequence[room.Release]]) -> int:
+    return end[0]

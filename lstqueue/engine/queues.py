@@ -1,0 +1,54 @@
+"""A GPUQueue as the engine sees it: its pools, their quotas, and whom its jobs may displace."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from lstqueue.engine.config import MINUTE, Order
+from lstqueue.topology.model import Toleration
+
+
+class Preemption(enum.Enum):
+    """Whom a job at its last moment may have suspended within its own queue."""
+
+    NEVER = "Never"
+    NO_HARM = "NoHarm"  # those of a lower band, and those whose deadline holds all the same
+    TIER = "Tier"  # beside these, any job of a lower tier
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A share of the nodes a queue may use: those that match `selector`; `nominal` is its quota there.
+
+    cpu, memory, ephemeral-storage and pods that are not listed are limited by the nodes alone; an extended
+    resource that is not listed is refused. `tolerations` are added to the pods placed here.
+    """
+
+    name: str
+    selector: tuple[tuple[str, str], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    nominal: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A GPUQueue as the engine sees it.
+
+    `min_run` (ms) and `cap` (suspensions for others in 24 h) protect its jobs from preemption. `held`: nobody
+    is admitted; `drained`: moreover, everybody is suspended; `observed`: forecasts only. `best_effort_share`
+    (ppm of what it has) is kept for jobs that have no deadline to meet.
+    """
+
+    name: str
+    order: Order = Order.LST
+    pools: tuple[Pool, ...] = ()
+    max_importance: int | None = None
+    preemption: Preemption = Preemption.NO_HARM
+    min_run: int = 15 * MINUTE
+    cap: int = 4
+    shedding: bool = True
+    best_effort_share: int = 50_000
+    held: bool = False
+    drained: bool = False
+    observed: bool = False

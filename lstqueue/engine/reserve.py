@@ -1,0 +1,281 @@
+"""Step 6, reserve: for whom room is kept until others have left it, which room, and from when on.
+
+Without it a wide gang waits for as long as smaller ones take whatever comes free, until it is at its last
+moment and has somebody suspended. So for the first in line that wait for others to leave (`Config.
+reserve_most` per pool, and together no more of it than `Config.reserve_share`) the place is kept in which
+they fit first, if everybody stays as long as they might. Only jobs of band 0, and as long as they have slack
+to wait: the others have step 5. Who lacks quota alone, and would find the nodes, is kept nothing; it cannot
+be told by the code, since in a queue whose quota is all there is whoever lacks nodes lacks quota as well.
+
+A reservation is written into the job's status, and its owner and its nodes stay until the owner starts or
+claims a place, is late or given up, or cannot use them any more. When its time has come in vain it is put
+off. It takes no room: it only binds others, in step 4 (`guests`), from the next pass on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+from lstqueue.engine import claims, foresight, guests, kept, model, order, outlook, preempt, rights, room
+from lstqueue.engine.gangs import PPM
+
+Selector = tuple[tuple[str, str], ...]
+"""What the nodes of a pool are labelled with: pools of several queues may be the same nodes."""
+
+
+def settle(known: kept.Kept) -> guests.Guests:
+    """Read the reservations that stand, and give up the others; the line must be known."""
+    uids = sorted(known.world.reserved)
+    if not uids:
+        return guests.NONE
+    turns = {turn.standing.job.uid: turn for turn in known.line}
+    found: list[guests.Keeping] = []
+    for uid in uids:
+        job, turn = known.jobs[uid], turns.get(uid)
+        if turn is None or job.reservation is None or (why := _void(known, turn, job.reservation)):
+            why = _ABSENT if turn is None else why
+            known.reservations.lost[uid] = model.Unreserve(uid, why)
+        else:
+            groups = job.reservation.groups
+            found.append(guests.Keeping(turn, job.reservation, _whole(known, turn, groups)))
+    found.sort(key=_rank)
+    return guests.Guests(
+        found, queues=known.queues, config=known.config, owed=lambda keeping: _owed(known, keeping)
+    )
+
+
+_ABSENT = "It does not stand in line."
+
+
+def _void(known: kept.Kept, turn: order.Turn, reservation: model.Reservation) -> str:
+    """Why nothing is kept for a job any more; empty when it is."""
+    here, job = turn.standing, turn.standing.job
+    if not known.config.reserve_most:
+        return "No room is kept for anybody."
+    if turn.observed or job.not_before > known.now:
+        return _ABSENT
+    if here.band is not model.Band.DEADLINE or here.slack is None or here.hopeless:
+        return "Its deadline cannot hold any more, or it was given up for now."
+    if turn.gang.unlisted is not None or len(reservation.groups) != len(job.groups):
+        return "Its groups are not those it was made for."
+    for member in turn.gang.members:
+        group, place = job.groups[member.group], reservation.groups[member.group]
+        if problem := claims.misplaced(known, group, place, member):
+            return problem
+    return ""
+
+
+def _rank(keeping: guests.Keeping) -> order.Rank:
+    return keeping.turn.rank
+
+
+def _whole(known: kept.Kept, turn: order.Turn, groups: tuple[model.GroupPlacement, ...]) -> room.Release:
+    """A place in columns, read as that of a claim for which nobody has to leave."""
+    return known.world.new_stake(turn.standing, model.Claim(groups, (), 0), ()).whole
+
+
+def _owed(known: kept.Kept, keeping: guests.Keeping) -> room.Release:
+    """What of the room that is free now has to stay free for a reservation.
+
+    Whatever others leave there until its start is the owner's as well, so a guest may stay on the rest.
+    """
+    whole, start, then = keeping.whole, keeping.reservation.start, known.free.copy()
+    leaving = preempt.leaving(known)
+    gone = {job.uid for job in leaving}
+    for here in known.placed:
+        if here.finish is not None and here.finish.hi <= start and here.job.uid not in gone:
+            leaving.append(here.job)
+    then.release_all([known.world.release(job) for job in leaving])
+    then.charge_all([stake.rest for stake in known.going()])
+    nodes, now = whole.nodes, known.free
+    comes = np.maximum(then.ledger.free[:, nodes], 0) - np.maximum(now.ledger.free[:, nodes], 0)
+    returns = {slot: max(then.quota.free[slot] - now.quota.free[slot], 0) for slot, _ in whole.charges}
+    return room.Release(
+        whole.queue,
+        nodes,
+        np.maximum(whole.amounts - np.maximum(comes, 0), 0),
+        tuple((slot, max(amount - returns[slot], 0)) for slot, amount in whole.charges),
+    )
+
+
+def step(known: kept.Kept) -> kept.Reservations:
+    """Put off what came in vain, and keep room for those in front who have none."""
+    if known.config.reserve_most:
+        keeper = _Keeper(known)
+        for keeping in keeper.standing:
+            keeper.renew(keeping)
+        for turn in known.line:
+            if keeper.full:
+                break
+            if turn.standing.job.uid not in keeper.owners and _waits_for_room(known, turn):
+                keeper.keep(turn)
+    return known.reservations
+
+
+def _waits_for_room(known: kept.Kept, turn: order.Turn) -> bool:
+    """Whether a job is one to keep room for, if there is some to keep."""
+    here, code = turn.standing, known.codes.get(turn.standing.job.uid)
+    if here.band is not model.Band.DEADLINE or here.slack is None or here.hopeless:
+        return False
+    if code not in preempt.LACKING:
+        return False
+    denied = rights.denial(here, known.queues[turn.gang.queue], known.config)
+    if denied is None and known.config.reserve_early:
+        return False
+    if denied not in (None, rights.Denial.EARLY, rights.Denial.NEVER):
+        return False
+    return code is model.Code.NO_ROOM or not _nodes_fit(known.free, turn)
+
+
+def _nodes_fit(free: room.Room, turn: order.Turn) -> bool:
+    """Whether each group by itself would find the nodes now, quota left aside."""
+    total = free.ledger.total
+    return all(
+        any(int(total[option.row]) >= member.count for option in member.options)
+        for member in turn.gang.members
+    )
+
+
+Found = tuple[tuple[model.GroupPlacement, ...], int, room.Release]
+"""(a place, when it is free in ms since the epoch, the same place in columns)."""
+
+
+class _Keeper:
+    """Keeps count of what is kept, and looks for room to come.
+
+    `standing` are the reservations that stay, `owners` whose they are (uids).
+    """
+
+    def __init__(self, known: kept.Kept) -> None:
+        self._known = known
+        self._free: room.Room | None = None
+        self._ends: list[tuple[int, list[room.Release]]] = []
+        starting = known.fitted.placed.keys() | known.staked.keys()
+        here = known.guests.keepings
+        self.standing = [one for one in here if one.turn.standing.job.uid not in starting]
+        self.owners = {one.turn.standing.job.uid for one in self.standing}
+        self._pools = {pool.selector for queue in known.queues.values() for pool in queue.pools}
+        self._heads: Counter[Selector] = Counter()
+        self._share: Counter[Selector] = Counter()
+        for one in self.standing:
+            self._count(one.turn)
+
+    @property
+    def full(self) -> bool:
+        """Whether as many have room kept for them, or were found none, as may in every pool."""
+        return all(self._heads[pool] >= self._known.config.reserve_most for pool in self._pools)
+
+    def renew(self, keeping: guests.Keeping) -> None:
+        """Put a reservation off whose time has come in vain; one for which there is no time is given up.
+
+        What is to leave has a moment for that, since its end is known a moment late.
+        """
+        known, uid = self._known, keeping.turn.standing.job.uid
+        until = keeping.reservation.start + known.config.claim_margin
+        if until > known.now:
+            known.rouse(until)
+            return
+        free = self._future()
+        free.release(keeping.whole)
+        moves = known.config.reserve_moves
+        found = self._search(keeping.turn) if moves else self._put_off(keeping)
+        if found is None:
+            known.reservations.lost[uid] = model.Unreserve(uid, "Nobody can tell when its place is free.")
+            return
+        self._note(keeping.turn, found, slips=keeping.reservation.slips + 1)
+
+    def keep(self, turn: order.Turn) -> None:
+        """Keep room for a job, unless it is too much, or as many before it have some."""
+        config, pools = self._known.config, self._of(turn)
+        most, share = round(config.reserve_share * PPM), turn.gang.share
+        if any(self._heads[one] >= config.reserve_most or self._share[one] + share > most for one in pools):
+            return
+        self._count(turn)
+        self._future()
+        found = self._search(turn)
+        if found is not None:
+            self._note(turn, found, slips=0)
+
+    def _count(self, turn: order.Turn) -> None:
+        for pool in self._of(turn):
+            self._heads[pool] += 1
+            self._share[pool] += turn.gang.share
+
+    def _of(self, turn: order.Turn) -> set[Selector]:
+        """The pools that a gang may use; it is counted in each."""
+        names = {option.pool for member in turn.gang.members for option in member.options}
+        return {pool.selector for pool in self._known.queues[turn.gang.queue].pools if pool.name in names}
+
+    def _note(self, turn: order.Turn, found: Found, *, slips: int) -> None:
+        known, uid = self._known, turn.standing.job.uid
+        groups, start, whole = found
+        self._future().charge(whole)
+        known.reservations.lost.pop(uid, None)  # what is made takes its place
+        known.reservations.made[uid] = model.Reserve(uid, model.Reservation(groups, start, slips))
+        known.rouse(start + known.config.claim_margin)
+
+    def _future(self) -> room.Room:
+        """What is free beside all claims and reservations, as if they had begun; made when needed."""
+        if self._free is None:
+            known = self._known
+            ends = outlook.ends(foresight.scene(known, []))
+            self._ends = sorted([(finish.hi, parts) for finish, parts in ends], key=_when)
+            self._free = known.free.copy()
+            self._free.charge_all([stake.rest for stake in known.going()])
+            self._free.charge_all([one.whole for one in self.standing])
+        return self._free
+
+    def _search(self, turn: order.Turn) -> Found | None:
+        """Where a gang fits first if nobody else starts, and everybody ends as late as they might."""
+        count = self._first(lambda free: free.could_place(turn.gang))
+        if count is None:
+            return None
+        taken = self._after(count).place(turn.gang)
+        if taken is None:
+            return None  # several groups: what fits is not found again in another order of pools
+        placed = room.by_group(taken, self._known.nodes)
+        groups = tuple(placed[index] for index in range(len(turn.standing.job.groups)))
+        return groups, self._at(count), _whole(self._known, turn, groups)
+
+    def _put_off(self, keeping: guests.Keeping) -> Found | None:
+        """When the very same place is free."""
+        whole = keeping.whole
+
+        def fits(free: room.Room) -> bool:
+            there = free.ledger.free[:, whole.nodes]
+            enough = all(free.quota.free[slot] >= amount for slot, amount in whole.charges)
+            return enough and bool(((there >= whole.amounts) | (whole.amounts == 0)).all())
+
+        count = self._first(fits)
+        return None if count is None else (keeping.reservation.groups, self._at(count), whole)
+
+    def _first(self, fits: Callable[[room.Room], bool]) -> int | None:
+        """After how many ends something fits first; None for never."""
+        low, high = 0, len(self._ends)
+        if not fits(self._after(high)):
+            return None
+        while low < high:
+            middle = (low + high) // 2
+            if fits(self._after(middle)):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def _after(self, count: int) -> room.Room:
+        free = self._future().copy()
+        free.release_all([part for _, parts in self._ends[:count] for part in parts])
+        return free
+
+    def _at(self, count: int) -> int:
+        """When so many have ended; who leaves already does so within its grace."""
+        graces = [job.grace for job in preempt.leaving(self._known)]
+        soon = self._known.now + max(graces, default=0)
+        return max(self._ends[count - 1][0], soon) if count else soon
+
+
+def _when(end: tuple[int, list[room.Release]]) -> int:
+    return end[0]

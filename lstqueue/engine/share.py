@@ -1,0 +1,234 @@
+"""The best-effort share: what keeps work of band REST from waiting for ever, however many deadlines come.
+
+A queue keeps a part U of what it has for such work (`Queue.best_effort_share`). It does three things, all
+found from the snapshot alone, so that a restart forgets nothing:
+
+- *safe* (step 5): of the running jobs of band REST the oldest, as many as fit in U together, are no victims;
+- *head* (step 3): the oldest that waits stands among the deadline jobs, as if it were due at D = max(arrival,
+  D of the one before) + work / U, work being its part of the queue × its run time; as long as those that came
+  before it hold no more than U. That is the deadline of a total bandwidth server (Spuri and Buttazzo). Those
+  before it run, since it is the oldest that waits; what is over is left out, which only makes D earlier;
+- *kept room* (step 4): once D is past the head goes before everybody, and where it still lacks room or quota,
+  what comes free in the place where it fits first is kept for it, or small gangs would pass it for ever.
+
+Nobody is suspended for the head, and its band stays REST. Between them the three bound its wait by the work
+ahead of it over U and the runs that have to end (docs/engine.md).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+from lstqueue.engine import kept, model, order, room, standing
+from lstqueue.engine.fit import NEVER_FITS
+from lstqueue.engine.means import PPM
+from lstqueue.engine.standing import Standing
+
+Age = tuple[int, str]
+"""(arrival, uid): the order of best-effort work, the older first."""
+
+
+def arrival(job: model.Job) -> int:
+    """When a job became best-effort work, in ms since the epoch: submitted, or at the latest its deadline.
+
+    A late job may have been given up before. Counting from the deadline keeps its place still, and nobody who
+    becomes late later comes before it.
+    """
+    return job.submit if job.deadline is None else max(job.submit, job.deadline)
+
+
+def age(job: model.Job) -> Age:
+    """The place of a job among best-effort work."""
+    return arrival(job), job.uid
+
+
+def protect(known: kept.Kept) -> frozenset[str]:
+    """The running jobs (uids) that are no victims: the oldest that fit in the share together.
+
+    One that does not fit is passed over, so those behind it may be safe. To suspend somebody who is not makes
+    nobody unsafe.
+    """
+    if not known.config.share_protects:
+        return frozenset()
+    left: dict[str, int] = {}
+    safe: set[str] = set()
+    for one in _running(known):
+        job = one.job
+        left.setdefault(job.queue, _share(known.queues[job.queue], known.config))
+        part = known.world.held_part(job)
+        if part <= left[job.queue]:
+            left[job.queue] -= part
+            safe.add(job.uid)
+    return frozenset(safe)
+
+
+def find(known: kept.Kept, waiting: Iterable[Standing]) -> dict[str, kept.Head]:
+    """The heads by uid: of each queue the oldest that waits and could start, if its elders leave it a part.
+
+    Args:
+        known: The pass after steps 1 and 2.
+        waiting: Those who stand in line.
+    """
+    oldest: dict[str, list[tuple[Age, str]]] = {}
+    shares = {name: _share(queue, known.config) for name, queue in known.queues.items()}
+    if not any(shares.values()):
+        return {}
+    for here in waiting:
+        job = here.job
+        if here.band is model.Band.REST and shares[job.queue] and job.not_before <= known.now:
+            oldest.setdefault(job.queue, []).append((age(job), job.uid))
+    found: dict[str, kept.Head] = {}
+    if oldest:
+        running = list(_running(known))
+        for queue, several in oldest.items():
+            uid = _first(known, several)
+            if uid is not None and (head := _head(known, running, uid, shares[queue])) is not None:
+                found[uid] = head
+                known.rouse(head.due)
+    return found
+
+
+def keep(known: kept.Kept, turn: order.Turn) -> None:
+    """Charge the place where an overdue head that lacks room or quota fits first, beyond what is free.
+
+    Running jobs are taken to end as expected, the unknown ones last, and nobody else to start: so as long as
+    that holds, the place found now is as good in the next pass, and the time at which the head fits comes
+    closer.
+    """
+    uid = turn.standing.job.uid
+    head = known.heads.get(uid)
+    if head is None or not head.overdue or not known.config.share_keeps:
+        return
+    parts = [part for _, _, part in sorted(_ends(known), key=_when)]
+    low, high = 0, len(parts)
+    there = _after(known, parts)
+    if not there.could_place(turn.gang):
+        return  # on nodes that are closed, or of quota that was lowered
+    while low < high:
+        middle = (low + high) // 2
+        if _after(known, parts[:middle]).could_place(turn.gang):
+            high = middle
+        else:
+            low = middle + 1
+    there = _after(known, parts[:low])
+    taken = there.place(turn.gang)
+    if taken is None:
+        return  # several groups: could_place tried another order of pools than place would now
+    place = room.release_after(turn.gang.queue, taken, there)
+    known.free.charge_all(place)
+    known.withheld[uid] = place
+
+
+def let_go(known: kept.Kept) -> None:
+    """Take the charges of kept room back, once nobody is admitted or claims any more."""
+    for place in known.withheld.values():
+        known.free.release_all(place)
+
+
+def favoured(known: kept.Kept) -> dict[str, order.Rank]:
+    """Where the heads stand in line, by uid."""
+    return {uid: _rank(known, uid, head) for uid, head in known.heads.items()}
+
+
+def _rank(known: kept.Kept, uid: str, head: kept.Head) -> order.Rank:
+    """The place in the line of its D, and before everybody once that is past."""
+    here, gang_share, config = known.standings[uid], known.gangs[uid].share, known.config
+    job, key = here.job, head.due
+    how = order.policy(known.queues[job.queue], config)
+    if head.overdue:
+        return -standing.NEVER, model.Band.DEADLINE, key, head.due, -gang_share, job.submit, job.uid
+    if how is model.Order.LST and here.left is not None:
+        weight = PPM - round(config.overhead_share * PPM)
+        key = (head.due - weight * (job.overhead + here.left.mid) // PPM) // config.quantum * config.quantum
+    return -order.tier(here), model.Band.DEADLINE, key, head.due, -gang_share, job.submit, job.uid
+
+
+def _share(queue: model.Queue, config: model.Config) -> int:
+    """The share of a queue in ppm; 0 where deadlines do not order it, or it starts nobody."""
+    blind = order.policy(queue, config) not in (model.Order.LST, model.Order.EDF)
+    return 0 if blind or queue.observed or not config.sharing else queue.best_effort_share
+
+
+def _running(known: kept.Kept) -> list[Standing]:
+    """Best-effort work that owns room in a queue that is there, the oldest first."""
+    if not known.config.sharing:
+        return []
+    rest, queues = model.Band.REST, known.queues
+    some = [
+        one.here
+        for one in known.lasting.values()
+        if one.placed and one.here.band is rest and one.here.job.queue in queues
+    ]
+    return sorted(some, key=_age)
+
+
+def _first(known: kept.Kept, several: list[tuple[Age, str]]) -> str | None:
+    """The oldest that could fit some day."""
+    heapq.heapify(several)
+    while several:
+        _, uid = heapq.heappop(several)
+        gang = known.gangs[uid]
+        if gang.unlisted is None and known.possible.code(gang) not in NEVER_FITS:
+            return uid
+    return None
+
+
+def _head(known: kept.Kept, running: list[Standing], uid: str, share: int) -> kept.Head | None:
+    """The head with its D, unless those before it hold more than the share."""
+    job = known.standings[uid].job
+    held, due = 0, 0
+    for one in running:
+        if one.job.queue == job.queue and age(one.job) < age(job):
+            held += known.world.held_part(one.job)
+            due = _due(known, one.job, due, share)
+    if held > share:
+        return None
+    due = _due(known, job, due, share)
+    return kept.Head(due, known.now >= due, share)
+
+
+def _due(known: kept.Kept, job: model.Job, before: int, share: int) -> int:
+    """D = max(arrival, D of the one before) + work / U; an unknown run time is taken to be long."""
+    mid = known.config.share_unknown if job.estimate is None else job.estimate.mid
+    return max(arrival(job), before) + known.world.whole_part(job) * mid // share
+
+
+def _ends(known: kept.Kept) -> list[tuple[int, str, room.Release]]:
+    """What comes free when, as expected: (ms since the epoch, uid, what)."""
+    leaving = {job.uid for stake in known.going() for job in stake.victims}
+    leaving |= {suspend.uid for suspend in known.drained}
+    found: list[tuple[int, str, room.Release]] = []
+    for stake in known.going():
+        found.append((known.now, "", _opposite(stake.rest)))
+        found.append((_end(stake.here), stake.here.job.uid, stake.whole))
+    for job in known.jobs.values():
+        if job.assigned:
+            here = known.standings.get(job.uid)
+            at = known.now if here is None or job.uid in leaving else _end(here)
+            found.append((at, job.uid, known.world.release(job)))
+    return found
+
+
+def _opposite(part: room.Release) -> room.Release:
+    charges = tuple((slot, -amount) for slot, amount in part.charges)
+    return room.Release(part.queue, part.nodes, -part.amounts, charges)
+
+
+def _after(known: kept.Kept, parts: list[room.Release]) -> room.Room:
+    """The room once some have left."""
+    free = known.free.copy()
+    free.release_all(parts)
+    return free
+
+
+def _end(here: Standing) -> int:
+    return standing.NEVER if here.finish is None else here.finish.mid
+
+
+def _when(end: tuple[int, str, room.Release]) -> tuple[int, str]:
+    return end[0], end[1]
+
+
+def _age(here: Standing) -> Age:
+    return age(here.job)

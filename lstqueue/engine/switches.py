@@ -1,0 +1,64 @@
+"""Switches that make other policies of the one engine, for comparisons; the operator leaves all as they are.
+
+Each replaces one rule of a step by the rule that another policy is known for, and nothing else: what is
+placed where, quota, claims and forecasts stay. They are apart from the figures of `model.Config`, since a
+figure is tuned and a switch is chosen.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+STEP = 60_000
+"""Steps (ms) in which time moves for the ranks of those who run, where ranks change with time."""
+
+
+class Preempts(enum.Enum):
+    """Who may be suspended for a job, and from when on (step 5)."""
+
+    HARMLESS = "harmless"  # at its last moment, and only those whom it does no harm or who rank below
+    TIER = "tier"  # at any time, and whoever is of a lower tier
+    RANK = "rank"  # at any time, and whoever stands behind it in the order, whatever that costs
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """What a policy does otherwise.
+
+    Attributes:
+        strict: Whether a job that lacks room holds up everybody behind it in its queue (step 4); None: in a
+            `fifo` queue it does.
+        backfills: Whether a job that lacks room keeps its earliest start, and others pass it only where that
+            does not move it (step 4, `backfill`); `strict` then means nothing.
+        demotes_late: Whether a job that cannot meet its deadline any more ranks with the rest (step 1). If
+            not it keeps its place; only with `Preempts.RANK` it may also have others suspended.
+        preempts: The rule of step 5.
+        urgent: Slack in ms at which a job goes before all others of its tier (step 3), as long as it can
+            still meet its deadline; None: no job does.
+        service_step: For the order `service`: run time in ms of the whole pool. A job that got less of it
+            (run time × its share of the pool) goes before all that got more.
+    """
+
+    strict: bool | None = None
+    backfills: bool = False
+    demotes_late: bool = True
+    preempts: Preempts = Preempts.HARMLESS
+    urgent: int | None = None
+    service_step: int = 2 * STEP
+
+    def __post_init__(self) -> None:
+        """Refuse what means nothing.
+
+        Raises:
+            ValueError: Names the field and the range it must be in.
+        """
+        if self.urgent is not None and self.urgent < 0:
+            raise ValueError(f"switches.urgent is {self.urgent}; it must be 0 ms or more, or None")
+        if self.service_step < 1:
+            raise ValueError(f"switches.service_step is {self.service_step}; it must be 1 ms or more")
+
+    @property
+    def by_rank(self) -> bool:
+        """Whether the order alone says who may be suspended."""
+        return self.preempts is not Preempts.HARMLESS

@@ -1,0 +1,149 @@
+"""What each switch of a policy changes, seen in small replays of one node with eight GPUs."""
+
+import pytest
+
+from cases import replays
+from cases.replays import HOUR, MINUTE, work
+from lstqueue.engine import model, switches
+from lstqueue.evaluate import lives, policies
+
+SECOND = 1000
+
+
+def run(name, works, *, nodes=1, costs=replays.FREE, pass_every=SECOND):
+    policy = policies.named(name)
+    config, queue = policy.configured(model.Config()), policy.queued(model.Queue("q"))
+    return replays.run(works, nodes=nodes, costs=costs, config=config, queue=queue, pass_every=pass_every)
+
+
+def starts(ran):
+    order = sorted((life.first_start, life.work.key) for life in ran.outcome.lives)
+    return [key for _, key in order]
+
+
+def test_fifo_lets_nobody_pass_and_fifo_skip_whoever_fits():
+    works = [work("half", gpus=4), work("whole", at=1, gpus=8), work("small", at=2, gpus=4)]
+    assert starts(run("fifo", works)) == ["half", "whole", "small"]
+    assert starts(run("fifo-skip", works)) == ["half", "small", "whole"]
+
+
+def test_easy_lets_pass_who_is_through_before_the_first_could_start():
+    works = [
+        work("half", gpus=4, runs=HOUR),
+        work("whole", at=MINUTE, gpus=8),
+        work("long", at=2 * MINUTE, gpus=4, runs=HOUR),
+        work("brief", at=3 * MINUTE, gpus=4, runs=50 * MINUTE),
+    ]
+    ran = run("easy", works)
+    assert starts(ran) == ["half", "brief", "whole", "long"]
+    assert ran.times("whole", "admitted") == [HOUR]
+
+
+def test_easy_lets_pass_who_fits_beside_the_first_at_its_start():
+    works = [
+        work("half", gpus=4, runs=HOUR),
+        work("other", gpus=6, runs=3 * HOUR),
+        work("wide", at=MINUTE, gpus=6),
+        work("beside", at=2 * MINUTE, gpus=2, runs=9 * HOUR),
+        work("in-the-way", at=3 * MINUTE, gpus=3, runs=9 * HOUR),
+    ]
+    ran = run("easy", works, nodes=2)
+    assert ran.times("wide", "admitted") == [HOUR]
+    assert ran.times("beside", "admitted") == [2 * MINUTE]
+    assert ran.times("in-the-way", "admitted")[0] > HOUR
+
+
+@pytest.mark.parametrize(("name", "first"), [("edf-plain", "late"), ("edf-late-drop", "timely")])
+def test_late_jobs_keep_their_place_or_lose_it(name, first):
+    works = [
+        work("running", runs=HOUR),
+        work("late", at=1, runs=2 * HOUR, due=90 * MINUTE),
+        work("timely", at=2, due=4 * HOUR),
+    ]
+    assert starts(run(name, works))[1] == first
+
+
+def test_edf_preempts_for_an_earlier_deadline_and_not_for_a_later_one():
+    works = [
+        work("running", runs=5 * HOUR, due=9 * HOUR),
+        work("earlier", at=HOUR, due=7 * HOUR),
+        work("later", at=HOUR, due=20 * HOUR),
+    ]
+    ran = run("edf-preempt-late-drop", works)
+    assert ran.times("running", "suspended") == [HOUR + SECOND]  # the claim was written before
+    assert ran.times("earlier", "admitted") == [HOUR + 2 * SECOND]
+    assert ran.life("earlier").preempted == ran.life("later").preempted == 0
+    assert run("lst", works).life("running").preempted == 0
+
+
+def test_late_drop_decides_whether_a_hopeless_job_may_suspend():
+    works = [work("running", runs=5 * HOUR, due=9 * HOUR), work("hopeless", at=HOUR, due=30 * MINUTE)]
+    assert run("edf-preempt", works).life("running").preempted == 1
+    assert run("edf-preempt-late-drop", works).life("running").preempted == 0
+
+
+def test_naive_lst_has_two_jobs_with_equal_slack_suspend_each_other_again_and_again():
+    works = [work("a", runs=HOUR, due=90 * MINUTE), work("b", at=1, runs=HOUR, due=90 * MINUTE)]
+    costs = lives.Costs(launch=0, grace=0, termination=0, bind=0, lag=0, saves_on_suspend=True)
+    naive, ours = [run(name, works, costs=costs, pass_every=MINUTE) for name in ("naive-lst", "lst")]
+    assert sum(life.preempted for life in naive.outcome.lives) > 20
+    assert sum(life.preempted for life in ours.outcome.lives) == 0
+
+
+def test_edzl_puts_a_job_without_slack_before_an_earlier_deadline():
+    works = [
+        work("early", runs=2 * HOUR, due=5 * HOUR),
+        work("tight", at=1, runs=5 * HOUR, due=6 * HOUR),
+    ]
+    assert run("edf-preempt-late-drop", works).life("early").preempted == 0
+    ran = run("edzl", works)
+    (suspended,) = ran.times("early", "suspended")
+    assert HOUR - 3 * MINUTE <= suspended <= HOUR
+    done = ran.done("tight")
+    assert done is not None
+    assert done <= 6 * HOUR
+
+
+def test_shortest_first_waits_and_shortest_remaining_suspends():
+    works = [work("long", runs=9 * HOUR), work("mid", at=1, runs=2 * HOUR), work("short", at=2, runs=HOUR)]
+    assert starts(run("sjf", works)) == ["long", "short", "mid"]
+    ran = run("srtf", works)
+    assert ran.done("short") < ran.done("mid") < ran.done("long")
+    assert ran.life("long").preempted >= 1
+
+
+def test_importance_suspends_what_is_less_important_and_nothing_else():
+    works = [
+        work("usual", runs=5 * HOUR),
+        work("equal", at=HOUR),
+        work("important", at=2 * HOUR, importance=1),
+    ]
+    ran = run("priority", works)
+    assert ran.times("usual", "suspended") == [2 * HOUR + SECOND]
+    assert ran.times("equal", "admitted")[0] > 3 * HOUR
+
+
+def test_least_attained_service_has_who_got_little_before_who_got_much():
+    works = [work("much", runs=5 * HOUR), work("new", at=HOUR, runs=HOUR)]
+    ran = run("las", works)
+    assert ran.times("much", "suspended") == [HOUR + SECOND]
+    assert ran.life("much").preempted == 1  # both got much by then, and it came first
+
+
+def test_policies_differ_from_what_the_operator_does_only_by_what_they_say():
+    assert policies.named("lst").configured(model.Config()) == model.Config()
+    assert model.Config().switches == switches.Switches()
+    assert policies.named("lst").queued(model.Queue("q")) == model.Queue("q")
+
+
+@pytest.mark.parametrize("changed", [{"urgent": -1}, {"service_step": 0}])
+def test_switches_that_mean_nothing_are_refused(changed):
+    (name,) = changed
+    with pytest.raises(ValueError, match=f"switches.{name} is"):
+        switches.Switches(**changed)
+
+
+def test_whoever_waits_says_why_under_every_policy():
+    works = [work("a", gpus=4), work("b", at=1, gpus=8, due=9 * HOUR), work("c", at=2, gpus=4, runs=9 * HOUR)]
+    for policy in policies.ALL:
+        assert run(policy.name, works).outcome.stuck is False
