@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 import lstqueue
+from lstqueue import cli_evaluate
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
@@ -157,6 +158,55 @@ def demo(
             from lstqueue.demo import command
 
             code = command.run(**options)
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+@main.group()
+def evaluate() -> None:
+    """Replay a trace through the operator's own decisions."""
+
+
+evaluate.add_command(cli_evaluate.compare)
+evaluate.add_command(cli_evaluate.bound)
+
+
+@evaluate.command("run")
+@click.option("--trace", required=True, metavar="FORMAT:PATH", help=cli_evaluate.TRACE_HELP)
+@click.option("--policy", default="lst", show_default=True, help="The policy, by name.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of everything that is drawn.")
+@cli_evaluate.replayed
+@click.option("--bound", is_flag=True, help="Also work out the fluid bound; needs the extra `evaluate`.")
+@click.option(
+    "--json",
+    "json_path",
+    type=click.Path(dir_okay=False, path_type=pathlib.Path),
+    help="Also write the figures to this file, in an existing folder.",
+)
+@click.option(
+    "--log",
+    "log_path",
+    type=click.Path(dir_okay=False, path_type=pathlib.Path),
+    help="Also write every event to this file, in an existing folder.",
+)
+@cli_evaluate.REPORT
+@click.pass_context
+def evaluate_run(context: click.Context, /, **options: Any) -> None:
+    """Replay a trace under one policy and say what came of it.
+
+    Nothing but the world is simulated: plans are made by the very code that the operator runs. The same
+    options give the same events, and so the same digest. Exits with 1 when an invariant was broken.
+    """
+    try:
+        from lstqueue.evaluate import command
+        from lstqueue.evaluate.report import settings
+
+        costs = {name: options.pop(name) for name in command.COSTS}
+        given = {name: text for name, text in costs.items() if text is not None}
+        told, line = settings.of(context), settings.command(context)
+        code = command.run(command.Options(**options, costs=given, asked=told, command=line))
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)
         code = INTERRUPTED

@@ -1,0 +1,123 @@
+"""What `lstqueue evaluate bound` does: how many deadlines of a trace any policy could meet at most."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+from rich import console, progress, table
+
+from lstqueue.evaluate import bounds, bounds_exact, command, deadlines, output, traces, workload, world
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked for, as the command line has it."""
+
+    trace: str
+    nodes: int
+    gpus_per_node: int
+    deadlines: str
+    seed: int = 1
+    best_effort: float = 0.0
+    shake: str = "0s"
+    limit: int | None = None
+    weight: str = "jobs"
+    bin_width: str = "1h"
+    launch: str = "0s"
+    exact: bool = False
+    json_path: pathlib.Path | None = None
+
+
+def run(asked: Asked) -> int:
+    """Work the bounds out and print them; return the exit code.
+
+    Raises:
+        click.ClickException: An option cannot be met, a solver is missing, or a file not be read or written.
+    """
+    launch = command.duration(asked.launch, "--launch")
+    width = command.duration(asked.bin_width, "--bin")
+    if width < 1:
+        raise click.BadParameter("bins must be longer than nothing", param_hint="--bin")
+    shape = world.Shape(asked.nodes, asked.gpus_per_node)
+    options = command.Options(
+        trace=asked.trace,
+        nodes=asked.nodes,
+        gpus_per_node=asked.gpus_per_node,
+        policy="lst",
+        deadlines=asked.deadlines,
+        seed=asked.seed,
+        best_effort=asked.best_effort,
+        shake=asked.shake,
+        limit=asked.limit,
+    )
+    try:
+        load = command.loaded(options, shape)
+        rows = _work_out(asked, load.works, shape.nodes * shape.gpus_per_node, launch, width)
+    except (traces.TraceError, deadlines.DeadlineError, bounds.BoundError) as error:
+        raise click.ClickException(str(error)) from error
+    console.Console().print(_table(asked, rows))
+    if asked.json_path is not None:
+        made = {"trace": asked.trace, "seed": asked.seed, "weight": asked.weight, "bounds": rows}
+        command.write(asked.json_path, json.dumps(made, indent=2) + "\n")
+    return 0
+
+
+def _work_out(
+    asked: Asked, works: tuple[workload.Work, ...], gpus: int, launch: int, width: int
+) -> dict[str, dict[str, Any]]:
+    """The bounds by name: `fluid`, and with --exact `preemptive` and `rigid`."""
+    weight = bounds.Weight(asked.weight)
+    total = sum(bounds.weigh(work, weight) for work in bounds.dated(works))
+
+    def proof(find: Callable[..., bounds_exact.Proof]) -> dict[str, Any]:
+        found = find(works, gpus, weight=weight, launch=launch)
+        return _row(found.bound, total) | {"found": round(found.met, output.DIGITS), "closed": found.closed}
+
+    def fluid() -> dict[str, Any]:
+        found = bounds.fluid(works, gpus, weight=weight, bin_ms=width, launch=launch)
+        return _row(found.met, total)
+
+    steps: dict[str, Callable[[], dict[str, Any]]] = {"fluid": fluid}
+    if asked.exact:
+        steps["preemptive"] = lambda: proof(bounds_exact.preemptive)
+        steps["rigid"] = lambda: proof(bounds_exact.rigid)
+    rows: dict[str, dict[str, Any]] = {}
+    with progress.Progress(console=console.Console(stderr=True), transient=True) as bars:
+        bar = bars.add_task("bounds", total=len(steps))
+        for name, step in steps.items():
+            bars.update(bar, description=name)
+            rows[name] = step()
+            if name == "rigid":  # what holds for any policy holds for these
+                best = min(row["met"] for row in rows.values())
+                rows[name] |= {"met": best, "share": min(row["share"] for row in rows.values())}
+            bars.advance(bar)
+    return rows
+
+
+def _row(met: float, total: float) -> dict[str, Any]:
+    share = round(met / total, output.DIGITS) if total else 1.0
+    return {"met": round(met, output.DIGITS), "total": round(total, output.DIGITS), "share": share}
+
+
+_MEANING = {
+    "fluid": "any policy; gangs may be thinned",
+    "preemptive": "any policy; jobs met whole, wide gangs exclude each other",
+    "rigid": "policies that suspend nobody",
+}
+
+
+def _table(asked: Asked, rows: dict[str, dict[str, Any]]) -> table.Table:
+    shown = table.Table(title=f"{asked.trace}, seed {asked.seed}: at most so many {asked.weight} in time")
+    for title in ("bound", "holds for", "at most", "of", "share", "found"):
+        shown.add_column(title, justify="left" if title in ("bound", "holds for") else "right")
+    for name, row in rows.items():
+        found = f"{row['found']:,.1f}" if name == "rigid" else ""
+        shown.add_row(
+            name, _MEANING[name], f"{row['met']:,.1f}", f"{row['total']:,.1f}", f"{row['share']:.2%}", found
+        )
+    return shown

@@ -1,0 +1,362 @@
+"""What `lstqueue evaluate run` does: a trace, replayed under one policy, with progress and a table.
+
+This is the only place of the evaluator that looks at a real clock, a file to write or the terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pathlib
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+import click
+from rich import console, progress
+
+from lstqueue.api import durations, errors
+from lstqueue.engine import decide, memory, model
+from lstqueue.evaluate import (
+    bounds,
+    check,
+    deadlines,
+    digest,
+    estimates,
+    figures,
+    lives,
+    mishaps,
+    output,
+    policies,
+    replay,
+    traces,
+    workload,
+    world,
+)
+from lstqueue.evaluate.report import page, record, series, settings, single
+
+TOO_WIDE = "wider than the cluster"
+COSTS = ("launch", "restore", "checkpoint", "grace", "termination", "bind", "lag")
+"""Fields of `lives.Costs` that are options of the same name."""
+NONE = {"launch": "0s", "grace": "0s", "termination": "0s", "bind": "0s", "lag": "0s"}
+SETTINGS: Mapping[str, Mapping[str, str]] = {
+    "default": {},
+    "acceptance": {**NONE, "restore": "2m", "checkpoint": "30m"},
+}
+"""Costs by the name of a preset; what is not named is as in `lives.Costs`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked for, as the command line has it; `costs` are durations by field of `lives.Costs`.
+
+    `asked` and `command` are the same for people who read the report, as settings and as a command line.
+    """
+
+    trace: str
+    nodes: int
+    gpus_per_node: int
+    policy: str
+    deadlines: str
+    seed: int
+    estimates: str = "exact"
+    best_effort: float = 0.0
+    settings: str = "default"
+    costs: Mapping[str, str] = field(default_factory=dict)
+    saves_on_suspend: bool = False
+    shake: str = "0s"
+    failures: float = 0.0
+    gpu_failures: float = 0.0
+    drains: float = 0.0
+    repair: str = "4h"
+    pass_every: str = "1s"  # noqa: S105 - no password, a time between passes
+    limit: int | None = None
+    verdicts: bool = True
+    invariants: bool = True
+    bound: bool = False
+    json_path: pathlib.Path | None = None
+    log_path: pathlib.Path | None = None
+    report_path: pathlib.Path | None = None
+    asked: Sequence[page.Setting] = ()
+    command: str = ""
+
+
+class Meter:
+    """Decides by the engine and notes how long that takes, in seconds of real time."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def decide(
+        self, snapshot: model.Snapshot, now: int, config: model.Config, known: memory.Memory
+    ) -> model.Plan:
+        """Make a plan."""
+        began = time.perf_counter()
+        plan = decide.decide(snapshot, now, config, known)
+        self.times.append(time.perf_counter() - began)
+        return plan
+
+
+def run(options: Options) -> int:
+    """Replay; return the exit code, 1 when an invariant was broken.
+
+    Raises:
+        click.ClickException: An option cannot be met, or a file not be read or written.
+    """
+    written = (
+        (options.json_path, "--json"), (options.log_path, "--log"), (options.report_path, "--report")
+    )  # fmt: skip
+    for path, hint in written:
+        if path is not None and not path.parent.is_dir():
+            what = f"folder {str(path.parent)!r} does not exist; create it, or name another file"
+            raise click.BadParameter(what, param_hint=hint)
+    terminal = console.Console(stderr=True)
+    with contextlib.ExitStack() as files:
+        made = _prepared(options, _opened(options.log_path, files))
+        output.introduce(terminal, made.load, made.shape, made.policy)
+        began, worked = time.perf_counter(), time.process_time()
+        outcome = _replay(made, terminal)
+        spent = time.perf_counter() - began, time.process_time() - worked
+    found = _result(options, made, outcome, spent)
+    output.conclude(console.Console(), found, made.books.violations if made.books is not None else [])
+    if options.json_path is not None:
+        write(options.json_path, json.dumps(output.as_json(found), indent=2) + "\n")
+    if options.report_path is not None and made.recorder is not None:
+        write(options.report_path, _report(options, made, outcome, output.as_json(found)))
+    return 1 if found.broken else 0
+
+
+def evaluated(options: Options, told: Callable[[replay.Progress], None]) -> output.Result:
+    """Replay without a terminal and without files, and return what came of it.
+
+    Raises:
+        click.ClickException: An option cannot be met, or a file not be read.
+    """
+    made = _prepared(options, None)
+    began, worked = time.perf_counter(), time.process_time()
+    outcome = _play(made, told)
+    return _result(options, made, outcome, (time.perf_counter() - began, time.process_time() - worked))
+
+
+def _result(
+    options: Options, made: _Prepared, outcome: replay.Outcome, spent: tuple[float, float]
+) -> output.Result:
+    """The result of a replay that took so many seconds of wall and of CPU time."""
+    return output.Result(
+        options=output.Asked(options.policy, options.trace, options.seed),
+        seen=figures.of(outcome, made.shape),
+        dropped=dict(made.load.dropped),
+        latency_s=figures.spread(made.meter.times),
+        passes=outcome.passes,
+        checks=made.books.checks if made.books is not None else 0,
+        broken=made.books.broken if made.books is not None else 0,
+        wall_s=spent[0],
+        cpu_s=spent[1],
+        virtual_s=(outcome.ended - outcome.began) / 1000,
+        peak_rss_mib=_peak_rss_mib(),
+        digest=made.log.digest(),
+        stuck=outcome.stuck,
+        bound=_bound(made) if options.bound else None,
+    )
+
+
+def _report(options: Options, made: _Prepared, outcome: replay.Outcome, found: Mapping[str, Any]) -> str:
+    assert made.recorder is not None
+    made.recorder.finish(outcome.ended)
+    shape = made.shape
+    cluster = f"{shape.nodes:,} nodes × {shape.gpus_per_node} GPUs"
+    told = settings.filled(options.asked, {name: getattr(made.costs, name) for name in COSTS})
+    asked = single.Asked(made.policy.about, cluster, told, options.command)
+    return page.html(single.content(found, series.Recorded(outcome, made.recorder), asked))
+
+
+@dataclass(slots=True)
+class _Prepared:
+    load: workload.Workload
+    shape: world.Shape
+    costs: lives.Costs
+    policy: policies.Policy
+    books: check.Books | None
+    recorder: record.Recorder | None
+    log: digest.Log
+    meter: Meter
+    replay: replay.Replay
+
+
+def _prepared(options: Options, events: TextIO | None) -> _Prepared:
+    """Build everything a replay needs."""
+    shape = world.Shape(options.nodes, options.gpus_per_node)
+    costs, pass_every = _costs(options), duration(options.pass_every, "--pass-every")
+    known = (policies.PolicyError, traces.TraceError, deadlines.DeadlineError, estimates.EstimateError)
+    try:
+        policy = policies.named(options.policy)
+        config = policy.configured(model.Config() if options.verdicts else model.Config(forecast_depth=0))
+        load = loaded(options, shape)
+        estimator = estimates.parse(options.estimates, seed=options.seed, config=config)
+    except known as error:
+        raise click.ClickException(str(error)) from error
+    books = None
+    if options.invariants:
+        books = check.Books(shape, checkpoint=costs.checkpoint, saves_on_suspend=costs.saves_on_suspend)
+    recorder = record.Recorder() if options.report_path is not None else None
+    witnesses: list[world.Witness] = [] if books is None else [books]
+    if recorder is not None:
+        witnesses.append(recorder)
+    log = digest.Log(events)
+    place = world.World(
+        shape,
+        costs,
+        policy.queued(model.Queue(lives.QUEUE)),
+        log=log,
+        witnesses=witnesses,
+        wear=_wear(options, shape, load.works[0].submit),
+    )
+    again = replay.Replay(load, place, estimator, config=config, pass_every=pass_every)
+    return _Prepared(load, shape, costs, policy, books, recorder, log, Meter(), again)
+
+
+def loaded(options: Options, shape: world.Shape) -> workload.Workload:
+    """The trace with its deadlines, as far as it fits.
+
+    Raises:
+        click.UsageError: Nothing of it does.
+        TraceError: It cannot be read.
+        DeadlineError: The rule cannot be, or does not suit it.
+    """
+    load = traces.read(options.trace, gpus_per_node=options.gpus_per_node)
+    load = load.shaken(duration(options.shake, "--shake"), seed=options.seed)
+    rule = deadlines.parse(options.deadlines)
+    load = deadlines.apply(load, rule, seed=options.seed, best_effort=options.best_effort)
+    load = _fitting(load, shape)
+    if options.limit is not None:
+        load = load.first(options.limit)
+    if not load.works:
+        raise click.UsageError(f"no job of {options.trace} fits {shape.nodes} nodes; give more --nodes")
+    return load
+
+
+def _bound(made: _Prepared) -> float:
+    """The share of deadlines that no policy could better on so many GPUs."""
+    shape, costs = made.shape, made.costs
+    try:
+        return bounds.fluid(
+            made.load.works, shape.nodes * shape.gpus_per_node, launch=costs.bind + costs.launch
+        ).share
+    except bounds.BoundError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _opened(path: pathlib.Path | None, files: contextlib.ExitStack) -> TextIO | None:
+    if path is None:
+        return None
+    try:
+        return files.enter_context(path.open("w", encoding="utf-8"))
+    except OSError as error:
+        raise click.FileError(str(path), hint=error.strerror) from error
+
+
+def _costs(options: Options) -> lives.Costs:
+    """The preset's costs, and those that were named over them."""
+    given = {**SETTINGS[options.settings], **options.costs}
+    times = {name: duration(text, f"--{name}") for name, text in given.items()}
+    if "grace" in times and "termination" not in times:
+        times["termination"] = min(times["grace"], lives.Costs().termination)
+    try:
+        return lives.Costs(**times, saves_on_suspend=options.saves_on_suspend)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _wear(options: Options, shape: world.Shape, since: int) -> mishaps.Wear:
+    """What goes wrong with the nodes from the first submission on."""
+    repair = duration(options.repair, "--repair")
+    try:
+        rates = mishaps.Rates(options.failures, options.gpu_failures, options.drains, repair)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    return mishaps.Wear(rates, shape.nodes, seed=options.seed, since=since)
+
+
+def duration(text: str, hint: str) -> int:
+    """Read a duration of the option `hint` in ms.
+
+    Raises:
+        click.BadParameter: It is none.
+    """
+    try:
+        return durations.parse(text)
+    except errors.BadValueError as error:
+        raise click.BadParameter(str(error), param_hint=hint) from error
+
+
+def _fitting(load: workload.Workload, shape: world.Shape) -> workload.Workload:
+    """Leave out gangs that no policy could run there."""
+    most = shape.nodes * shape.gpus_per_node
+    works = tuple(work for work in load.works if work.gpus <= most)
+    left = len(load.works) - len(works)
+    dropped = (*load.dropped, (TOO_WIDE, left)) if left else load.dropped
+    return workload.Workload(load.name, works, dropped, load.completed, load.rows)
+
+
+def _replay(made: _Prepared, terminal: console.Console) -> replay.Outcome:
+    began = time.perf_counter()
+    with _bars(terminal) as bars:
+        task = bars.add_task(made.policy.name, total=len(made.load.works), day=0.0, speed=0, gpus=0)
+
+        def told(now: replay.Progress) -> None:
+            wall = max(time.perf_counter() - began, 1e-9)
+            bars.update(
+                task,
+                completed=now.done,
+                day=now.virtual / 86_400_000,
+                speed=round(now.virtual / 1000 / wall),
+                gpus=now.busy,
+            )
+
+        return _play(made, told)
+
+
+def _play(made: _Prepared, told: Callable[[replay.Progress], None]) -> replay.Outcome:
+    """Run a replay, and have what looks on see every plan."""
+
+    def decided(snapshot: model.Snapshot, plan: model.Plan) -> None:
+        if made.books is not None:
+            made.books.planned(snapshot, plan)
+        if made.recorder is not None:
+            made.recorder.planned(snapshot, plan)
+
+    return made.replay.run(told=told, decided=decided, decider=made.meter.decide)
+
+
+def _bars(terminal: console.Console) -> progress.Progress:
+    return progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(bar_width=30),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("jobs done"),
+        progress.TextColumn("day {task.fields[day]:5.1f}, {task.fields[gpus]:4} GPUs busy"),
+        progress.TextColumn("{task.fields[speed]:,} × real time"),
+        progress.TimeElapsedColumn(),
+        console=terminal,
+    )
+
+
+def _peak_rss_mib() -> float:
+    """The most memory this process has held; Linux counts in KiB, macOS in bytes."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def write(path: pathlib.Path, text: str) -> None:
+    """Write a file.
+
+    Raises:
+        click.FileError: It cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.FileError(str(path), hint=error.strerror) from error

@@ -1,0 +1,186 @@
+"""What a replay comes to: deadlines, waits, losses and use of the GPUs, from the lives of its jobs.
+
+Ratios are between 0 and 1, times in seconds. A job that never completed has missed its deadline and counts in
+no wait or completion time beyond its first start. Nothing here depends on wall time; `command` adds that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from lstqueue.engine import model
+from lstqueue.evaluate import lives, replay, world
+
+WIDE = 16
+"""GPUs from which a gang counts as wide."""
+BOUNDED = 60_000
+"""Run time in ms below which slowdown counts a job as that long, as in Feitelson's bounded slowdown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Mean and quantiles of a figure; None of nothing."""
+
+    mean: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    most: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The result of a replay.
+
+    Attributes:
+        jobs: All of the trace that were submitted; `completed` those that ended.
+        deadline_jobs: Of them those with a deadline, `met` those that made it.
+        deadline_ratio: met / deadline_jobs.
+        feasible_jobs: Deadline jobs whose run time fits between submission and deadline.
+        feasible_ratio: met / feasible_jobs.
+        gpu_hour_ratio: Deadline jobs met, weighted by GPUs × run time.
+        wide_jobs: Deadline jobs of 16 GPUs and more, `wide_met` those that made it.
+        disruptions: Runs that a mishap of a node ended.
+        preemptions: Suspensions for others; `preemptions_per_job` over all jobs.
+        rollback_gpu_share: GPU time done again, over the useful one.
+        restart_gpu_share: GPU time of starts after a suspension or mishap, over the useful one.
+        lost_gpu_share: Both together.
+        best_effort_jct_mean_s: Mean from submission to completion of jobs without a deadline.
+        best_effort_fruitless_most: The most suspensions in a row of such a job that saved nothing.
+        wait_s: From submission to the first start.
+        jct_s: From submission to completion.
+        slowdown: Bounded slowdown, completion time over run time of at least a minute.
+        tardiness_s: By how much late jobs were late, over those with a deadline that completed after it.
+        gpu_allocation: GPUs held over all, from the first to the last submission.
+        idle_wanted_share: GPUs idle while somebody waited, over all, in the same time: fragments and holds.
+        verdicts: By level of the first verdict, how many then met and missed their deadline.
+    """
+
+    jobs: int
+    completed: int
+    deadline_jobs: int
+    met: int
+    deadline_ratio: float | None
+    feasible_jobs: int
+    feasible_ratio: float | None
+    gpu_hour_ratio: float | None
+    wide_jobs: int
+    wide_met: int
+    disruptions: int
+    preemptions: int
+    preemptions_per_job: float
+    rollback_gpu_share: float
+    restart_gpu_share: float
+    lost_gpu_share: float
+    best_effort_jct_mean_s: float | None
+    best_effort_fruitless_most: int
+    wait_s: Spread
+    jct_s: Spread
+    slowdown: Spread
+    tardiness_s: Spread
+    gpu_allocation: float
+    idle_wanted_share: float
+    verdicts: dict[str, dict[str, int]]
+
+
+def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
+    """Work a replay out."""
+    everybody = outcome.lives
+    dated = [life for life in everybody if life.work.deadline is not None]
+    met = [life for life in dated if in_time(life)]
+    feasible = [life for life in dated if _feasible(life)]
+    wide = [life for life in dated if life.work.gpus >= WIDE]
+    done = [life for life in everybody if life.completed is not None]
+    useful = _gpu_ms(everybody, lambda life: life.saved if life.completed is None else life.work.duration)
+    rollback = _gpu_ms(everybody, lambda life: life.lost)
+    restart = _gpu_ms(everybody, lambda life: life.restoring)
+    preemptions = sum(life.preempted for life in everybody)
+    free = [_jct(life) / 1000 for life in done if life.work.deadline is None]
+    starts = [life.first_start - life.work.submit for life in everybody if life.first_start is not None]
+    late = [_late(life) for life in dated if life.completed is not None and not in_time(life)]
+    capacity = shape.nodes * shape.gpus_per_node * (outcome.last_submit - outcome.began)
+    return Figures(
+        jobs=len(everybody),
+        completed=len(done),
+        deadline_jobs=len(dated),
+        met=len(met),
+        deadline_ratio=_ratio(len(met), len(dated)),
+        feasible_jobs=len(feasible),
+        feasible_ratio=_ratio(len(met), len(feasible)),
+        gpu_hour_ratio=_ratio(_gpu_ms(met, _duration), _gpu_ms(dated, _duration)),
+        wide_jobs=len(wide),
+        wide_met=sum(1 for life in wide if in_time(life)),
+        disruptions=sum(life.struck for life in everybody),
+        preemptions=preemptions,
+        preemptions_per_job=_ratio(preemptions, len(everybody)) or 0.0,
+        rollback_gpu_share=_ratio(rollback, useful) or 0.0,
+        restart_gpu_share=_ratio(restart, useful) or 0.0,
+        lost_gpu_share=_ratio(rollback + restart, useful) or 0.0,
+        best_effort_fruitless_most=max(
+            (life.fruitless for life in everybody if life.work.deadline is None), default=0
+        ),
+        best_effort_jct_mean_s=math.fsum(free) / len(free) if free else None,
+        wait_s=spread([wait / 1000 for wait in starts]),
+        jct_s=spread([_jct(life) / 1000 for life in done]),
+        slowdown=spread([_jct(life) / max(life.work.duration, BOUNDED) for life in done]),
+        tardiness_s=spread([ms / 1000 for ms in late]),
+        gpu_allocation=_ratio(outcome.held_loaded, capacity) or 0.0,
+        idle_wanted_share=_ratio(outcome.idle_wanted, capacity) or 0.0,
+        verdicts=_verdicts(dated),
+    )
+
+
+def in_time(life: lives.Life) -> bool:
+    """Whether a job with a deadline made it."""
+    deadline = life.work.deadline
+    return deadline is not None and life.completed is not None and life.completed <= deadline
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Mean and quantiles; a quantile is the smallest value that so many are not above."""
+    if not values:
+        return Spread()
+    ranked = sorted(values)
+
+    def at(share: float) -> float:
+        return ranked[max(0, math.ceil(share * len(ranked)) - 1)]
+
+    return Spread(math.fsum(ranked) / len(ranked), at(0.5), at(0.95), at(0.99), ranked[-1])
+
+
+def _verdicts(dated: Iterable[lives.Life]) -> dict[str, dict[str, int]]:
+    found = {level.value: {"met": 0, "missed": 0} for level in model.Level}
+    for life in dated:
+        if life.first_level is not None:
+            found[life.first_level.value]["met" if in_time(life) else "missed"] += 1
+    return {level: counts for level, counts in found.items() if any(counts.values())}
+
+
+def _feasible(life: lives.Life) -> bool:
+    work = life.work
+    return work.deadline is not None and work.submit + work.duration <= work.deadline
+
+
+def _jct(life: lives.Life) -> int:
+    assert life.completed is not None
+    return life.completed - life.work.submit
+
+
+def _late(life: lives.Life) -> int:
+    assert life.completed is not None
+    assert life.work.deadline is not None
+    return life.completed - life.work.deadline
+
+
+def _duration(life: lives.Life) -> int:
+    return life.work.duration
+
+
+def _gpu_ms(some: Iterable[lives.Life], time: Callable[[lives.Life], int]) -> int:
+    return sum(life.work.gpus * time(life) for life in some)
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

@@ -1,0 +1,176 @@
+"""What an evaluation says: a line at the start, a table at the end, the same figures as JSON for scripts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich import console, table
+
+from lstqueue.evaluate import figures, policies, workload, world
+
+DIGITS = 6
+"""Decimals of ratios and times in the JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was replayed."""
+
+    policy: str
+    trace: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """All that is known of one replay; times in seconds. `latency_s`, `wall_s` and `cpu_s` are real."""
+
+    options: Asked
+    seen: figures.Figures
+    dropped: Mapping[str, int]
+    latency_s: figures.Spread
+    passes: int
+    checks: int
+    broken: int
+    wall_s: float
+    cpu_s: float
+    virtual_s: float
+    peak_rss_mib: float
+    digest: str
+    stuck: bool
+    bound: float | None = None
+
+
+def introduce(
+    terminal: console.Console, load: workload.Workload, shape: world.Shape, policy: policies.Policy
+) -> None:
+    """Say what is about to be replayed, and what of the trace is not."""
+    dated = sum(1 for work in load.works if work.deadline is not None)
+    terminal.print(
+        f"[bold]{len(load.works):,} jobs[/] of {load.name}, {dated:,} with a deadline, on "
+        f"{shape.nodes} nodes × {shape.gpus_per_node} GPUs; {policy.name}: {policy.about}.",
+        highlight=False,
+    )
+    for reason, rows in load.dropped:
+        terminal.print(f"{rows:,} rows left out: {reason}.", highlight=False, markup=False)
+    for reason, rows in load.completed:
+        terminal.print(f"{rows:,} rows completed: {reason}.", highlight=False, markup=False)
+
+
+def conclude(terminal: console.Console, result: Result, violations: Sequence[str]) -> None:
+    """Print the table, and what was broken."""
+    shown = table.Table(title=f"{result.options.policy} on {result.options.trace}")
+    shown.add_column("")
+    shown.add_column("", justify="right")
+    for name, value in _rows(result):
+        shown.add_row(name, value)
+    terminal.print(shown)
+    for words in violations:
+        terminal.print(f"broken: {words}", style="red", markup=False)
+    if result.stuck:
+        terminal.print("Some jobs never started: nothing that happens would let them.", style="red")
+
+
+def as_json(result: Result) -> dict[str, Any]:
+    """Return the figures scripts rely on: ratios 0-1, times in seconds; None where there is nothing to say.
+
+    `bound` is None where nobody asked for it. The engine makes no promises, so none is broken.
+    """
+    found = dataclasses.asdict(result.seen)
+    verdicts = found.pop("verdicts")
+    made: dict[str, Any] = _rounded(
+        {
+            "policy": result.options.policy,
+            "trace": result.options.trace,
+            "seed": result.options.seed,
+            **found,
+            "bound": result.bound,
+            "share_of_bound": _of(result.seen.deadline_ratio, result.bound),
+            "verdicts": verdicts,
+            "promises_broken": 0,
+            "dropped": dict(result.dropped),
+            "passes": result.passes,
+            "decision_p50_s": result.latency_s.p50,
+            "decision_p99_s": result.latency_s.p99,
+            "invariant_checks": result.checks,
+            "invariants_broken": result.broken,
+            "stuck": result.stuck,
+            "wall_s": result.wall_s,
+            "cpu_s": result.cpu_s,
+            "virtual_s": result.virtual_s,
+            "speedup": result.virtual_s / result.wall_s if result.wall_s else None,
+            "peak_rss_mib": result.peak_rss_mib,
+            "digest": result.digest,
+        }
+    )
+    return made
+
+
+def _of(ratio: float | None, bound: float | None) -> float | None:
+    return ratio / bound if ratio is not None and bound else None
+
+
+def _rounded(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {name: _rounded(value) for name, value in found.items()}
+    return round(found, DIGITS) if isinstance(found, float) else found
+
+
+def _rows(result: Result) -> list[tuple[str, str]]:
+    seen = result.seen
+    rows = [
+        ("deadlines met", f"[bold]{seen.met:,}[/] of {seen.deadline_jobs:,} ({_share(seen.deadline_ratio)})"),
+        ("of those that could be met", _share(seen.feasible_ratio)),
+        ("the same by GPU hours", _share(seen.gpu_hour_ratio)),
+        (f"gangs of {figures.WIDE} GPUs and more", f"{seen.wide_met:,} of {seen.wide_jobs:,}"),
+        ("suspensions for others, per job", f"{seen.preemptions_per_job:.3f}"),
+        ("runs ended by mishaps of nodes", f"{seen.disruptions:,}"),
+        ("GPU time lost to both", _share(seen.lost_gpu_share)),
+        ("wait until the first start", _span(seen.wait_s)),
+        ("submission to completion", _span(seen.jct_s)),
+        ("the same without a deadline, mean", _hours(seen.best_effort_jct_mean_s)),
+        ("bounded slowdown", _spread(seen.slowdown)),
+        ("GPUs in use while jobs arrived", _share(seen.gpu_allocation)),
+        ("GPUs idle while jobs waited", _share(seen.idle_wanted_share)),
+    ]
+    if result.bound is not None:
+        share = _share(_of(seen.deadline_ratio, result.bound))
+        rows.insert(1, ("no policy could meet more than", f"{_share(result.bound)}; this is {share} of it"))
+    for level, counts in seen.verdicts.items():
+        rows.append((f"first told {level}", f"{counts['met']:,} met, {counts['missed']:,} missed"))
+    latency, wall = result.latency_s, result.wall_s
+    rows += [
+        ("decision passes", f"{result.passes:,}, p50 {_ms(latency.p50)}, p99 {_ms(latency.p99)}"),
+        ("invariant checks", f"{result.checks:,}, {result.broken:,} broken"),
+        ("virtual time", f"{result.virtual_s / 86_400:.1f} days"),
+        ("wall time", f"{wall:.1f} s, {result.virtual_s / max(wall, 1e-9):,.0f} × real time"),
+        ("CPU time", f"{result.cpu_s:.1f} s"),
+        ("peak memory", f"{result.peak_rss_mib:.0f} MiB"),
+        ("digest", result.digest[:16]),
+    ]
+    return rows
+
+
+def _share(part: float | None) -> str:
+    return "-" if part is None else f"{part:.2%}"
+
+
+def _hours(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds / 3600:.2f} h"
+
+
+def _span(seen: figures.Spread) -> str:
+    return f"mean {_hours(seen.mean)}, p50 {_hours(seen.p50)}, p95 {_hours(seen.p95)}"
+
+
+def _spread(seen: figures.Spread) -> str:
+    if seen.mean is None:
+        return "-"
+    return f"mean {seen.mean:.1f}, p50 {seen.p50:.1f}, p95 {seen.p95:.1f}"
+
+
+def _ms(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1000:.1f} ms"

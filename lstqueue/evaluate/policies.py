@@ -1,0 +1,165 @@
+"""The policies one can compare: each is a configuration of the one engine, a queue's settings included.
+
+A policy is listed only if switches of the engine express it as it is meant; what would need other code is not
+here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lstqueue.engine import model, switches
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What it is called and is, what it sets in `model.Config`, and what in the queue."""
+
+    name: str
+    about: str
+    config: dict[str, Any] = field(default_factory=dict)
+    queue: dict[str, Any] = field(default_factory=dict)
+
+    def configured(self, config: model.Config) -> model.Config:
+        """Return a configuration with what the policy sets."""
+        return replace(config, **self.config)
+
+    def queued(self, queue: model.Queue) -> model.Queue:
+        """Return a queue with what the policy sets."""
+        return replace(queue, **self.queue)
+
+
+_NEVER = {"preemption": model.Preemption.NEVER}
+_UNGUARDED = {"min_run": 0, "cap": 1 << 30}
+"""A queue that protects nobody from suspensions."""
+_BARE = {"shedding": False, "sharing": False, "reserve_most": 0}
+"""Without the rules that are lst's own: shedding, a share for best-effort work, and room kept for heads."""
+_URGENT = 2 * model.MINUTE
+"""Slack at which a job is urgent for `edzl`: zero, seen by passes that are up to a minute apart."""
+
+
+def _plain(order: model.Order, **changed: Any) -> dict[str, Any]:
+    """An order alone; `changed` are switches."""
+    return {"order": order, **_BARE, "switches": switches.Switches(**changed)}
+
+
+def _by_rank(order: model.Order, **changed: Any) -> dict[str, Any]:
+    """The same, with whoever stands behind suspended for whoever stands before."""
+    return _plain(order, **{"preempts": switches.Preempts.RANK, **changed})
+
+
+_SLACK_ALONE = {"overhead_share": 0.0, "quantum": 1}
+
+ALL = (
+    Policy("lst", "least slack first with no-harm preemption and shedding: what the operator does"),
+    Policy("lst-no-shed", "lst that gives nobody up in an overload", config={"shedding": False}),
+    Policy("lst-no-preempt", "lst that has nobody suspended", queue=_NEVER),
+    Policy("lst-no-reserve", "lst that keeps no room for those that wait", config={"reserve_most": 0}),
+    Policy("lst-no-share", "lst without a share for best-effort work", config={"sharing": False}),
+    Policy(
+        "lst-plain",
+        "lst without preemption, shedding, reservations and a best-effort share",
+        config=_BARE,
+        queue=_NEVER,
+    ),
+    Policy(
+        "naive-lst",
+        "least slack first anew in every pass: whoever has less slack suspends, late jobs first of all",
+        config=_by_rank(model.Order.LST, demotes_late=False) | _SLACK_ALONE,
+        queue=_UNGUARDED,
+    ),
+    Policy(
+        "edf",
+        "earliest deadline first, late jobs last, with the same preemption and shedding as lst",
+        config={"order": model.Order.EDF},
+    ),
+    Policy(
+        "edf-plain",
+        "earliest deadline first without preemption; late jobs keep their place",
+        config=_plain(model.Order.EDF, demotes_late=False),
+        queue=_NEVER,
+    ),
+    Policy(
+        "edf-late-drop",
+        "earliest deadline first without preemption, late jobs last",
+        config=_plain(model.Order.EDF),
+        queue=_NEVER,
+    ),
+    Policy(
+        "edf-preempt",
+        "earliest deadline first, whoever is due earlier suspends; late jobs keep their place",
+        config=_by_rank(model.Order.EDF, demotes_late=False),
+        queue=_UNGUARDED,
+    ),
+    Policy(
+        "edf-preempt-late-drop",
+        "earliest deadline first, whoever is due earlier suspends; late jobs last",
+        config=_by_rank(model.Order.EDF),
+        queue=_UNGUARDED,
+    ),
+    Policy(
+        "edzl",
+        "edf-preempt-late-drop in which a job without slack goes before all others",
+        config=_by_rank(model.Order.EDF, urgent=_URGENT),
+        queue=_UNGUARDED,
+    ),
+    Policy(
+        "fifo",
+        "strict first come first served: nobody overtakes, nobody is suspended",
+        config=_plain(model.Order.FIFO),
+        queue=_NEVER,
+    ),
+    Policy(
+        "fifo-skip",
+        "first come first served, and whoever fits passes those that do not",
+        config=_plain(model.Order.FIFO, strict=False),
+        queue=_NEVER,
+    ),
+    Policy(
+        "easy",
+        "fifo in which others pass where that does not delay the first that waits, by its estimate",
+        config=_plain(model.Order.FIFO, strict=False, backfills=True),
+        queue=_NEVER,
+    ),
+    Policy(
+        "sjf",
+        "shortest job first by estimate, without preemption; whoever fits passes those that do not",
+        config=_plain(model.Order.SJF),
+        queue=_NEVER,
+    ),
+    Policy(
+        "srtf",
+        "shortest remaining time first: whoever has less left suspends",
+        config=_by_rank(model.Order.SJF),
+        queue=_UNGUARDED,
+    ),
+    Policy(
+        "priority",
+        "importance, then first come first served; any job of less importance is suspended",
+        config=_by_rank(model.Order.FIFO, strict=False, preempts=switches.Preempts.TIER),
+        queue=_UNGUARDED,
+    ),
+    Policy(
+        "las",
+        "least attained service first, as Tiresias has it with two queues; no estimates, no deadlines",
+        config=_by_rank(model.Order.SERVICE),
+        queue=_UNGUARDED,
+    ),
+)
+_BY_NAME = {policy.name: policy for policy in ALL}
+
+
+class PolicyError(ValueError):
+    """No such policy; the message lists them."""
+
+
+def named(name: str) -> Policy:
+    """Return a policy by its name.
+
+    Raises:
+        PolicyError: There is none.
+    """
+    if name not in _BY_NAME:
+        raise PolicyError(f"{name!r} is no policy; it must be one of {', '.join(_BY_NAME)}")
+    return _BY_NAME[name]

@@ -1,0 +1,168 @@
+"""A trace through the engine: arrivals, passes, and what becomes of them, on a virtual clock.
+
+The clock jumps to whatever comes next: a submission, something that happens in the world, or the time at
+which a plan wants to be made anew. What happens at one instant is one pass, and passes are at least
+`pass_every` apart, as the operator's are; nothing else decides anything, and there is no other way to decide
+than `engine.decide`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lstqueue.engine import decide, memory, model
+from lstqueue.evaluate import estimates, lives, workload, world
+
+Decider = Callable[[model.Snapshot, int, model.Config, memory.Memory], model.Plan]
+
+TOLD_EVERY = 200
+"""Passes between two reports of progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a replay is: jobs `done` of `jobs`, virtual time gone by in ms, GPUs that gangs hold."""
+
+    done: int
+    jobs: int
+    virtual: int
+    busy: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a replay: everybody's life in the order of the trace, the clock's first and last ms.
+
+    From the first to the last submission, in GPU × ms: `held_loaded` by gangs, `idle_wanted` by nobody while
+    somebody waited. `stuck` says that jobs are left for which nothing will ever happen.
+    """
+
+    lives: list[lives.Life]
+    began: int
+    ended: int
+    last_submit: int
+    passes: int
+    held_loaded: int
+    idle_wanted: int
+    stuck: bool
+
+
+class Replay:
+    """One replay, to be run once."""
+
+    def __init__(
+        self,
+        load: workload.Workload,
+        place: world.World,
+        estimator: estimates.Estimator,
+        *,
+        config: model.Config,
+        pass_every: int = 1000,
+    ) -> None:
+        self._works, self._world, self._estimator = load.works, place, estimator
+        self._config, self._every = config, pass_every
+        self._memory = memory.Memory()
+        self._forecast_at, self._changed = 0, True
+        self._lives: list[lives.Life] = []
+        self._width = len(str(len(load.works)))
+        self._began = load.works[0].submit if load.works else workload.EPOCH
+        self._last_submit = load.works[-1].submit if load.works else self._began
+        self._due: int | None = None
+        self._last_pass = self._began - pass_every
+        self._passes = self._held = self._idle = 0
+
+    def run(
+        self,
+        *,
+        told: Callable[[Progress], None] = lambda _: None,
+        decided: Callable[[model.Snapshot, model.Plan], None] = lambda _s, _p: None,
+        decider: Decider = decide.decide,
+    ) -> Outcome:
+        """Replay to the end: every job is completed, or nothing can happen any more.
+
+        Args:
+            told: Called now and then with the progress.
+            decided: Called with every snapshot and the plan made of it, before it is carried out.
+            decider: `decide`, or something around it that calls it.
+        """
+        now, place = self._began, self._world
+        while (at := self._next()) is not None:
+            self._count(now, at)
+            now = at
+            self._take_in(now)
+            if self._due is None or self._due > now:
+                continue
+            snapshot = place.snapshot(forecast_at=self._forecast_at, changed=self._changed)
+            plan = decider(snapshot, now, self._config, self._memory)
+            decided(snapshot, plan)
+            self._carry_out(plan, now)
+            if self._passes % TOLD_EVERY == 0:
+                told(self._progress(now))
+        told(self._progress(now))
+        return Outcome(
+            lives=self._lives,
+            began=self._began,
+            ended=now,
+            last_submit=self._last_submit,
+            passes=self._passes,
+            held_loaded=self._held,
+            idle_wanted=self._idle,
+            stuck=bool(place.jobs),
+        )
+
+    def _next(self) -> int | None:
+        """When the next thing happens (ms since the epoch), None: nothing will, or nobody is left."""
+        arrived = len(self._lives)
+        if arrived == len(self._works) and not self._world.jobs:
+            return None
+        coming = self._known_at(arrived) if arrived < len(self._works) else None
+        times = [time for time in (coming, self._world.next_at, self._due) if time is not None]
+        if times and (mishap := self._world.next_mishap) is not None:
+            times.append(mishap)  # alone it would bring nothing but the next one
+        return min(times, default=None)
+
+    def _known_at(self, index: int) -> int:
+        return self._works[index].submit + self._world.costs.lag
+
+    def _count(self, now: int, at: int) -> None:
+        """Sum up what the GPUs did from `now` to `at`, as far as jobs were still being submitted."""
+        place, loaded = self._world, min(at, self._last_submit) - min(now, self._last_submit)
+        self._held += place.busy * loaded
+        if place.waiting:
+            self._idle += (place.gpus - place.busy) * loaded
+
+    def _take_in(self, now: int) -> None:
+        """Let happen what is due, submissions included, and say when that wants a pass."""
+        place = self._world
+        rung = place.pass_time(now)
+        while len(self._lives) < len(self._works) and self._known_at(len(self._lives)) <= now:
+            index = len(self._lives)
+            work = self._works[index]
+            # Uids in the order of arrival, so that sorting by them costs next to nothing.
+            uid = f"{index:0{self._width}d}"
+            self._lives.append(place.arrive(uid, work, self._estimator.ask(work), now))
+            rung = True
+        for life in place.take_completed():
+            self._estimator.ended(life.work, life.work.duration)
+        if rung:
+            self._changed = True
+            soon = max(now, self._last_pass + self._every)
+            self._due = soon if self._due is None else min(self._due, soon)
+
+    def _carry_out(self, plan: model.Plan, now: int) -> None:
+        if plan.forecast:
+            self._forecast_at, self._changed = now, False
+        self._passes += 1
+        self._last_pass = now
+        wakes = [] if plan.wake_at is None else [plan.wake_at]
+        if plan.admit:
+            self._changed = True
+        if self._world.apply(plan, now):
+            self._changed = True
+            wakes.append(now)
+        self._due = max(min(wakes), now + self._every) if wakes else None
+
+    def _progress(self, now: int) -> Progress:
+        done = len(self._lives) - len(self._world.jobs)
+        return Progress(done, len(self._works), now - self._began, self._world.busy)

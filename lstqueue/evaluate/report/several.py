@@ -1,0 +1,217 @@
+"""The report of a comparison: what policies made of the same jobs, seed by seed, each trace by itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lstqueue.evaluate.report import dots, page, plot, svg, words
+
+RIVAL = "fifo"
+"""The policy that a headline compares with where it is among them: what most clusters do."""
+_DRAWN = ("deadline_ratio", "gpu_hour_ratio", "wide_ratio", "preemptions_per_job")
+_SURE = "The interval is Student's, over seeds."
+_NO_TELLING = "One seed says nothing about how sure this is."
+Found = Mapping[str, Any]
+
+
+def content(
+    found: Found, *, settings: Sequence[page.Setting] = (), command: str = "", cluster: str = ""
+) -> page.Content:
+    """Say what came of a comparison.
+
+    Args:
+        found: As `compare.as_json` has it.
+        settings: The options of the command.
+        command: The command line that gives the same again.
+        cluster: The nodes, in words.
+    """
+    traces: Mapping[str, Found] = found["traces"]
+    names = [words.clean(name) for name in next(iter(traces.values()))]
+    drawn: list[plot.Plot] = []
+    tables: list[svg.Element] = []
+    for number, (trace, policies) in enumerate(traces.items()):
+        title = f", {_short(trace)}" if len(traces) > 1 else ""
+        drawn += _plots(found, trace, policies, number=number, title=title)
+        tables += [
+            svg.el("h3", {}, trace),
+            svg.el("p", {"class": "note"}, _how(found)),
+            _table(trace, policies),
+        ]
+    tables += [svg.el("h3", {}, "All replays"), _runs(found["runs"])]
+    return page.Content(
+        title=f"{', '.join(names)} compared",
+        headline=_headline(found),
+        lead=_lead(found, names, cluster),
+        tiles=(),
+        warnings=tuple(_warnings(found)),
+        plots=tuple(drawn),
+        tables=tuple(tables),
+        found=found,
+        settings=tuple(settings),
+        command=command,
+    )  # fmt: skip
+
+
+def _how(found: Found) -> str:
+    if len(next(iter(found["traces"].values()))) < 2:
+        return "Mean ± half of the 95 % interval."
+    first = words.clean(found["first"])
+    return (
+        f"Mean ± half of the 95 % interval; below, the difference from {first}, seed by seed, with a * where "
+        "0 lies outside of its interval."
+    )
+
+
+def _lead(found: Found, names: Sequence[str], cluster: str) -> str:
+    traces, seeds = found["traces"], "1 seed" if found["seeds"] == 1 else f"{found['seeds']} seeds"
+    of = "" if len(traces) == 1 else f"{len(traces)} traces, each by itself: "
+    where = f", on {cluster}" if cluster else ""
+    return (
+        f"{len(names)} policies met the same jobs and deadlines for each of {seeds} of "
+        f"{of}{', '.join(words.clean(trace) for trace in traces)}{where}. Replayed by the operator's own "
+        "decision code on a virtual clock."
+    )
+
+
+def _headline(found: Found) -> str:
+    traces: Mapping[str, Found] = found["traces"]
+    first = found["first"]
+    others = [name for name in next(iter(traces.values())) if name != first]
+    if not others:
+        return " ".join(_alone(first, trace, policies) for trace, policies in traces.items())
+    rival = RIVAL if RIVAL in others else others[-1]
+    return "; ".join(_against(found, trace, rival, many=len(traces) > 1) for trace in traces)
+
+
+def _alone(first: str, trace: str, policies: Found) -> str:
+    mine = policies[first]["deadline_ratio"]
+    met = "had no deadlines to meet" if mine is None else f"met {words.share(mine['mean'])} of all deadlines"
+    return f"{words.clean(first)} {met} on {_short(trace)}"
+
+
+def _against(found: Found, trace: str, rival: str, *, many: bool) -> str:
+    first, policies = found["first"], found["traces"][trace]
+    mine, theirs = policies[first]["deadline_ratio"], policies[rival]["deadline_ratio"]
+    where = f" on {_short(trace)}" if many else ""
+    if mine is None or theirs is None or theirs.get("above_first") is None:
+        return f"{words.clean(first)} and {words.clean(rival)} had no deadlines to meet{where}"
+    above = theirs["above_first"]
+    more = "more" if above["mean"] <= 0 else "fewer"
+    sure = f" (± {words.width('deadline_ratio', above['half'])})" if above["half"] is not None else ""
+    said = (
+        f"{words.clean(first)} met {words.share(mine['mean'])} of all deadlines{where}, "
+        f"{words.width('deadline_ratio', above['mean'])} {more} than {words.clean(rival)}{sure}"
+    )
+    bound = _bound(found, trace)
+    if bound is None:
+        return said
+    best = (
+        "a perfect policy may meet all"
+        if bound >= 1
+        else f"no policy could have met more than {words.share(bound)}"
+    )
+    return f"{said}; {best}"
+
+
+def _bound(found: Found, trace: str) -> float | None:
+    """The mean of the bounds of the seeds; None where nobody asked for them."""
+    known = {
+        run["seed"]: run["bound"]
+        for run in found["runs"]
+        if run["trace"] == trace and run["bound"] is not None
+    }
+    return sum(known.values()) / len(known) if known else None
+
+
+def _plots(found: Found, trace: str, policies: Found, *, number: int, title: str) -> Iterator[plot.Plot]:
+    bound = _bound(found, trace)
+    alone = _NO_TELLING if found["seeds"] == 1 else _SURE
+    for key in _DRAWN:
+        rows = [_row(name, told[key]) for name, told in policies.items() if told.get(key) is not None]
+        if not rows:
+            continue
+        limit = bound if key == "deadline_ratio" else None
+        cut = (
+            " Intervals are drawn up to 100 %."
+            if key.endswith("_ratio") and max(row.high for row in rows) > 1
+            else ""
+        )
+        name = f"{words.named(key)}{title}"
+        yield dots.means(f"{key}-{number}", name, rows, figure=key, bound=limit, note=f"{alone}{cut}")
+        against = [
+            _row(policy, told[key]["above_first"])
+            for policy, told in policies.items()
+            if told.get(key) is not None and told[key].get("above_first") is not None
+        ]
+        if against:
+            first = words.clean(found["first"])
+            note = f"Above {first} on the same seed, so what a seed does to both is no doubt. {alone}"
+            unit = ", in points" if key.endswith("_ratio") else ""
+            name = f"{words.named(key)}, against {first}{unit}{title}"
+            yield dots.differences(f"{key}-against-{number}", name, against, figure=key, note=note)
+
+
+def _row(name: str, told: Found) -> dots.Row:
+    return dots.Row(words.clean(name), told["mean"], told["half"], tuple(told["values"]))
+
+
+def _table(trace: str, policies: Found) -> svg.Element:
+    """Every figure of every policy; `data-path` says where in the JSON a mean is."""
+    keys = list(next(iter(policies.values())))
+    head = svg.el("tr", {}, svg.el("th", {"scope": "col"}, "figure"))
+    svg.add(head, [svg.el("th", {"scope": "col"}, name) for name in policies])
+    body = svg.el("tbody")
+    for key in keys:
+        row = svg.el("tr", {}, svg.el("th", {"scope": "row"}, words.named(key)))
+        for name, told in policies.items():
+            row.append(_cell(["traces", trace, name, key], key, told[key]))
+        body.append(row)
+    made = svg.el("table", {"class": "compared"}, svg.el("thead", {}, head), body)
+    return page.scrolling(made, f"Figures of {trace}")
+
+
+def _cell(path: list[str], key: str, told: Found | None) -> svg.Element:
+    if told is None:
+        return svg.el("td", {"class": "number"}, words.NOTHING)
+    where = {"data-path": json.dumps([*path, "mean"]), "data-value": json.dumps(told["mean"])}
+    half = "" if told["half"] is None else f" ± {words.width(key, told['half'])}"
+    cell = svg.el("td", {"class": "number", **where}, f"{words.said(key, told['mean'])}{half}")
+    above = told.get("above_first")
+    if above is not None:
+        sure = above["half"] is not None and abs(above["mean"]) > above["half"]
+        cell.append(svg.el("br"))
+        said = f"{words.change(key, above['mean'])}{' *' if sure else ''}"
+        cell.append(svg.el("span", {"class": "note"}, said))
+    return cell
+
+
+def _runs(runs: Sequence[Found]) -> svg.Element:
+    rows = [
+        (
+            words.clean(run["policy"]), _short(run["trace"]), f"{run['seed']}",
+            f"{run['met']:,} of {run['deadline_jobs']:,}", words.share(run["bound"]),
+            f"{run['preemptions']:,}", words.span(run["wait_s"]["mean"]), run["digest"][:16],
+        )
+        for run in runs
+    ]  # fmt: skip
+    head = ("policy", "trace", "seed", "deadlines met", "bound", "suspensions", "mean wait", "digest")
+    return page.table(head, rows, "All replays")
+
+
+def _warnings(found: Found) -> Iterator[str]:
+    broken = sum(run["invariants_broken"] for run in found["runs"])
+    if broken:
+        yield f"{broken:,} invariants were broken: do not trust these figures."
+    stuck = sum(1 for run in found["runs"] if run["stuck"])
+    if stuck:
+        yield f"In {stuck:,} replays jobs were left for which nothing would ever happen."
+    if found["seeds"] == 1:
+        yield _NO_TELLING
+
+
+def _short(trace: str) -> str:
+    """The trace's file, without its format, folders and endings."""
+    path = trace.partition(":")[2] or trace
+    return words.short(path.replace("\\", "/").rpartition("/")[2].partition(".")[0] or trace, 40)

@@ -1,0 +1,141 @@
+"""What a replay comes to: hand-made lives and small replays whose figures can be worked out by hand."""
+
+import pytest
+
+from cases import replays
+from cases.replays import EPOCH, HOUR, MINUTE, work
+from lstqueue.engine import model
+from lstqueue.evaluate import check, figures, lives, replay, world
+
+SHAPE = world.Shape(2, 8)
+
+
+def _life(key: str, *, completed: int | None, **more: object) -> lives.Life:
+    fields = {
+        name: more.pop(name) for name in ("lost", "restoring", "preempted", "first_level") if name in more
+    }
+    made = lives.Life(key, work(key, **more), (), None)
+    made.completed = None if completed is None else EPOCH + completed
+    made.first_start = made.work.submit
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made
+
+
+def _of(*some: lives.Life) -> figures.Figures:
+    outcome = replay.Outcome(
+        list(some), EPOCH, EPOCH + 10 * HOUR, EPOCH + 2 * HOUR, 1, 16 * HOUR, 4 * HOUR, False
+    )
+    return figures.of(outcome, SHAPE)
+
+
+def test_deadlines_are_counted_by_jobs_by_gpu_hours_and_by_width() -> None:
+    seen = _of(
+        _life("met", gpus=1, due=2 * HOUR, completed=2 * HOUR),
+        _life("late", gpus=16, due=2 * HOUR, completed=2 * HOUR + 1),
+        _life("never", gpus=2, due=2 * HOUR, completed=None),
+        _life("hopeless", gpus=1, due=HOUR - 1, completed=HOUR),
+        _life("free", gpus=8, completed=3 * HOUR),
+    )
+    assert (seen.jobs, seen.completed, seen.deadline_jobs, seen.met) == (5, 4, 4, 1)
+    assert seen.deadline_ratio == 1 / 4
+    assert (seen.feasible_jobs, seen.feasible_ratio) == (3, 1 / 3)
+    assert seen.gpu_hour_ratio == 1 / 20
+    assert (seen.wide_jobs, seen.wide_met) == (1, 0)
+    assert seen.best_effort_jct_mean_s == 3 * 3600
+    assert seen.tardiness_s.most == pytest.approx(0.001)
+
+
+def test_losses_are_shares_of_the_useful_gpu_time() -> None:
+    seen = _of(
+        _life("a", gpus=8, completed=5 * HOUR, lost=30 * MINUTE, restoring=6 * MINUTE, preempted=2),
+        _life("b", gpus=2, completed=HOUR),
+    )
+    assert seen.rollback_gpu_share == pytest.approx(4 / 10)
+    assert seen.restart_gpu_share == pytest.approx(0.8 / 10)
+    assert seen.lost_gpu_share == pytest.approx(4.8 / 10)
+    assert (seen.preemptions, seen.preemptions_per_job) == (2, 1.0)
+
+
+def test_use_of_the_gpus_is_counted_while_jobs_are_submitted() -> None:
+    seen = _of(_life("a", completed=HOUR))
+    assert seen.gpu_allocation == 16 / 32
+    assert seen.idle_wanted_share == 4 / 32
+
+
+def test_first_verdicts_are_held_against_what_happened() -> None:
+    seen = _of(
+        _life("a", due=2 * HOUR, completed=HOUR, first_level=model.Level.LIKELY),
+        _life("b", due=2 * HOUR, completed=3 * HOUR, first_level=model.Level.LIKELY),
+        _life("c", due=2 * HOUR, completed=3 * HOUR, first_level=model.Level.UNLIKELY),
+        _life("d", completed=3 * HOUR, first_level=model.Level.UNKNOWN),
+    )
+    assert seen.verdicts == {"LIKELY": {"met": 1, "missed": 1}, "UNLIKELY": {"met": 0, "missed": 1}}
+
+
+def test_of_nothing_there_is_nothing_to_say() -> None:
+    seen = _of()
+    assert seen.deadline_ratio is None
+    assert seen.wait_s == figures.Spread()
+
+
+def test_quantiles_are_values_that_occurred() -> None:
+    seen = figures.spread([float(i) for i in range(1, 101)])
+    assert (seen.p50, seen.p95, seen.p99, seen.most, seen.mean) == (50, 95, 99, 100, 50.5)
+
+
+def test_waiting_is_idle_only_while_somebody_waits() -> None:
+    # "wide" needs both nodes and waits for "a" with one of them empty; then nobody waits.
+    works = [work("a", runs=2 * HOUR), work("wide", gpus=16, at=HOUR, runs=HOUR), work("last", at=4 * HOUR)]
+    ran = replays.run(works, nodes=2, queue=model.Queue("q", preemption=model.Preemption.NEVER))
+    seen = figures.of(ran.outcome, SHAPE)
+    assert seen.idle_wanted_share == pytest.approx(8 / 64, abs=0.001)
+    assert seen.gpu_allocation == pytest.approx(32 / 64, abs=0.001)
+
+
+def _books() -> check.Books:
+    return check.Books(world.Shape(1, 8), checkpoint=30 * MINUTE, saves_on_suspend=False)
+
+
+def _placed(key: str, *, gpus: int = 8, pods: int = 1) -> lives.Life:
+    groups = replays.run([work(key, gpus=gpus)], nodes=2).life(key).groups
+    life = lives.Life(key, work(key, gpus=gpus), groups, None)
+    life.assigned = (model.Assigned(0, "all", "node-0", 0, pods),)
+    life.starts_at = life.work.submit
+    return life
+
+
+def test_the_books_notice_an_overcommitted_node() -> None:
+    books, first, second = _books(), _placed("a"), _placed("b")
+    for life in (first, second):
+        books.arrived(life, EPOCH)
+        books.admitted(life, EPOCH)
+    assert any("makes 16 GPUs used on node-0 of 8" in words for words in books.violations)
+
+
+def test_the_books_notice_a_gang_in_part() -> None:
+    books, life = _books(), _placed("a", gpus=16)
+    books.arrived(life, EPOCH)
+    books.admitted(life, EPOCH)
+    assert any("is admitted in part: [1]" in words for words in books.violations)
+
+
+def test_the_books_notice_who_is_suspended_for_nobody_and_who_ends_early() -> None:
+    books, life = _books(), _placed("a")
+    books.arrived(life, EPOCH)
+    books.admitted(life, EPOCH)
+    books.suspended(life, EPOCH + HOUR, model.Suspend("a", 1, model.Why.PREEMPTED, "b"), 0)
+    books.released(life, EPOCH + HOUR)
+    life.completed = EPOCH + 10 * MINUTE
+    books.ended(life, EPOCH + HOUR)
+    assert [words.split(" ", 1)[1] for words in books.violations] == [
+        "job a is suspended for 'b'",
+        f"job a did {10 * MINUTE} ms of {HOUR} ms",
+    ]
+    assert books.broken == 2
+
+
+def test_the_books_notice_a_job_known_before_it_was_submitted() -> None:
+    books = _books()
+    books.arrived(_placed("a"), EPOCH - 1)
+    assert books.broken == 1
