@@ -1,4 +1,4 @@
-"""Step 4 as EASY backfilling has it (Lifka 1995), for comparisons: `Switches.backfills`.
+"""Step 4 as EASY backfilling has it (Lifka 1995), for comparisons: `Backfill.EASY`.
 
 The first in line that lacks room is given its *shadow*: the earliest time at which it fits as those who run
 end by their expected run times, and its place then. Others behind it start now if they have ended by then, or
@@ -53,7 +53,7 @@ def walk(known: kept.Kept) -> fit.Fitted:
         uid, lane = turn.standing.job.uid, turn.lane
         ends = NEVER if turn.standing.finish is None else turn.standing.finish.mid
         brief = shadow is None or ends <= shadow.at
-        if (code := _untried(known, turn)) is not None:
+        if (code := untried(known, turn)) is not None:
             done.codes[uid] = code
             continue
         if (code := stuck.get((lane, True)) or stuck.get((lane, brief))) is not None:
@@ -73,8 +73,8 @@ def walk(known: kept.Kept) -> fit.Fitted:
     return done
 
 
-def _untried(known: kept.Kept, turn: order.Turn) -> model.Code | None:
-    """Why a job is not even tried; None when it is."""
+def untried(known: kept.Kept, turn: order.Turn) -> model.Code | None:
+    """Why a job is not even tried, kept starts or not; None when it is."""
     if turn.gang.unlisted is not None:
         return model.Code.RESOURCE_NOT_IN_QUEUE
     if turn.observed:
@@ -99,7 +99,7 @@ def _shadow(
 ) -> Shadow | None:
     """When and where a gang fits first as others end; None when that cannot be foreseen."""
     later = known.free.copy()
-    for at, ending in itertools.groupby(sorted(_ends(known, started), key=_time), key=_time):
+    for at, ending in itertools.groupby(sorted(departures(known, started), key=_time), key=_time):
         for _, releases in ending:
             later.release_all(releases)
         if later.place(turn.gang) is not None:
@@ -107,7 +107,7 @@ def _shadow(
     return None
 
 
-def _ends(
+def departures(
     known: kept.Kept, started: Sequence[tuple[int, Sequence[room.Release]]]
 ) -> Iterator[tuple[int, Sequence[room.Release]]]:
     """When what holds room leaves it, where that is known: (ms since the epoch, what becomes free)."""

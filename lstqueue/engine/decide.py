@@ -23,7 +23,7 @@ from __future__ import annotations
 import functools
 
 from lstqueue.engine import (
-    backfill,
+    agenda,
     claims,
     estimate,
     fit,
@@ -99,8 +99,8 @@ def decide(
     # 4. Fit
     known.guests = reserve.settle(known)
     keep = functools.partial(share.keep, known)
-    if config.switches.backfills:
-        known.fitted = backfill.walk(known)
+    if config.switches.backfill is not None:
+        known.fitted = agenda.walk(known)
     else:
         known.fitted = fit.walk(known.line, known.free, known.possible, now, keep, known.guests)
     known.codes |= known.fitted.codes

@@ -22,6 +22,14 @@ class Preempts(enum.Enum):
     RANK = "rank"  # at any time, and whoever stands behind it in the order, whatever that costs
 
 
+class Backfill(enum.Enum):
+    """Whose starts are kept, and others pass only where that does not move them (step 4)."""
+
+    EASY = "easy"  # the first that lacks room: its earliest start
+    CONSERVATIVE = "conservative"  # everybody: the earliest start
+    SLACK = "slack"  # everybody: the last start that its slack allows
+
+
 @dataclass(frozen=True, slots=True)
 class Switches:
     """What a policy does otherwise.
@@ -29,8 +37,11 @@ class Switches:
     Attributes:
         strict: Whether a job that lacks room holds up everybody behind it in its queue (step 4); None: in a
             `fifo` queue it does.
-        backfills: Whether a job that lacks room keeps its earliest start, and others pass it only where that
-            does not move it (step 4, `backfill`); `strict` then means nothing.
+        backfill: Whose starts are kept while others pass (step 4, `backfill` and `agenda`); `strict` then
+            means nothing. None: nobody's.
+        backfill_most: How many starts are kept at most, of those of all; the others start where they fit now.
+        backfill_slack: How long after its submission (ms) a job may be made to start that has no deadline to
+            meet, for `Backfill.SLACK`.
         demotes_late: Whether a job that cannot meet its deadline any more ranks with the rest (step 1). If
             not it keeps its place; only with `Preempts.RANK` it may also have others suspended.
         preempts: The rule of step 5.
@@ -41,7 +52,9 @@ class Switches:
     """
 
     strict: bool | None = None
-    backfills: bool = False
+    backfill: Backfill | None = None
+    backfill_most: int = 100
+    backfill_slack: int = 4 * 60 * STEP
     demotes_late: bool = True
     preempts: Preempts = Preempts.HARMLESS
     urgent: int | None = None
@@ -55,6 +68,10 @@ class Switches:
         """
         if self.urgent is not None and self.urgent < 0:
             raise ValueError(f"switches.urgent is {self.urgent}; it must be 0 ms or more, or None")
+        if self.backfill_most < 1:
+            raise ValueError(f"switches.backfill_most is {self.backfill_most}; it must be 1 or more")
+        if self.backfill_slack < 0:
+            raise ValueError(f"switches.backfill_slack is {self.backfill_slack} ms; it must be 0 or more")
         if self.service_step < 1:
             raise ValueError(f"switches.service_step is {self.service_step}; it must be 1 ms or more")
 

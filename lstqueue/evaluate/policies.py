@@ -119,7 +119,19 @@ ALL = (
     Policy(
         "easy",
         "fifo in which others pass where that does not delay the first that waits, by its estimate",
-        config=_plain(model.Order.FIFO, strict=False, backfills=True),
+        config=_plain(model.Order.FIFO, strict=False, backfill=switches.Backfill.EASY),
+        queue=_NEVER,
+    ),
+    Policy(
+        "conservative",
+        "fifo in which others pass where that delays nobody who waits, by their estimates",
+        config=_plain(model.Order.FIFO, strict=False, backfill=switches.Backfill.CONSERVATIVE),
+        queue=_NEVER,
+    ),
+    Policy(
+        "slack-backfill",
+        "fifo in which others pass where everybody before them can still start within its slack",
+        config=_plain(model.Order.FIFO, strict=False, backfill=switches.Backfill.SLACK),
         queue=_NEVER,
     ),
     Policy(

@@ -36,7 +36,7 @@ def traces(draw: st.DrawFn) -> list[workload.Work]:
     return works
 
 
-@settings(max_examples=effort.examples(40), deadline=None)
+@settings(max_examples=effort.examples(8), deadline=None)
 @given(traces(), COSTS, st.sampled_from([1, SECOND, MINUTE]), st.sampled_from(list(model.Order)))
 def test_everybody_does_all_of_its_work_and_nothing_breaks(
     works: list[workload.Work], costs: lives.Costs, pass_every: int, order: model.Order
@@ -61,7 +61,7 @@ RATES = st.builds(
 )
 
 
-@settings(max_examples=effort.examples(40), deadline=None)
+@settings(max_examples=effort.examples(8), deadline=None)
 @given(traces(), COSTS, RATES, st.sampled_from(policies.ALL), st.integers(0, 9))
 def test_under_every_policy_and_any_mishaps_nothing_breaks_and_everything_is_the_same_again(
     works: list[workload.Work], costs: lives.Costs, rates: mishaps.Rates, policy: policies.Policy, seed: int

@@ -147,3 +147,42 @@ def test_whoever_waits_says_why_under_every_policy():
     works = [work("a", gpus=4), work("b", at=1, gpus=8, due=9 * HOUR), work("c", at=2, gpus=4, runs=9 * HOUR)]
     for policy in policies.ALL:
         assert run(policy.name, works).outcome.stuck is False
+
+
+def _line_of_two(**more):
+    """Four of eight GPUs are left for 1 h; `wide` then waits for all, and `next` for those after it."""
+    return [
+        work("half", gpus=4, runs=HOUR),
+        work("wide", at=MINUTE, gpus=8, runs=HOUR, **more),
+        work("next", at=2 * MINUTE, gpus=8, runs=HOUR),
+        work("brief", at=3 * MINUTE, gpus=2, runs=50 * MINUTE),
+        work("long", at=4 * MINUTE, gpus=2, runs=90 * MINUTE),
+    ]
+
+
+def test_conservative_keeps_the_start_of_everybody_who_waits():
+    ran = run("conservative", _line_of_two())
+    assert starts(ran) == ["half", "brief", "wide", "next", "long"]
+    assert ran.times("next", "admitted") == [2 * HOUR]
+
+
+def test_conservative_keeps_a_second_start_where_easy_moves_it():
+    works = [
+        work("running", gpus=16, runs=HOUR),
+        work("first", at=MINUTE, gpus=16, runs=HOUR),
+        work("second", at=2 * MINUTE, gpus=24, runs=HOUR),
+        work("beside", at=3 * MINUTE, gpus=8, runs=9 * HOUR),
+    ]
+    easy, all_of_them = [run(name, works, nodes=3) for name in ("easy", "conservative")]
+    assert easy.times("first", "admitted") == all_of_them.times("first", "admitted") == [HOUR]
+    assert all_of_them.times("second", "admitted") == [2 * HOUR]
+    assert easy.times("second", "admitted") == [9 * HOUR + 3 * MINUTE]
+
+
+def test_slack_lets_others_pass_as_far_as_a_deadline_allows():
+    late = run("slack-backfill", _line_of_two(due=155 * MINUTE))
+    assert late.times("long", "admitted") == [4 * MINUTE]
+    assert late.done("wide") <= 156 * MINUTE
+    tight = run("slack-backfill", _line_of_two(due=121 * MINUTE))
+    assert tight.times("long", "admitted") != [4 * MINUTE]
+    assert tight.done("wide") == 2 * HOUR
