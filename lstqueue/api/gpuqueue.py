@@ -11,7 +11,16 @@ from typing import Annotated, Any
 
 import pydantic
 
-from lstqueue.api import base, deadlinejob, deadlinejob_status, gpuqueue_rules, quantities, reading
+from lstqueue.api import (
+    base,
+    crons,
+    deadlinejob,
+    deadlinejob_status,
+    gpuqueue_rules,
+    quantities,
+    reading,
+    zones,
+)
 from lstqueue.api.conditions import Conditions
 
 _RESOURCE_NAME = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
@@ -194,6 +203,30 @@ class Defaults(base.Model):
     """What of their work outlives a suspension."""
 
 
+class Window(base.Model):
+    """A time that recurs, in which part of the quotas is kept free."""
+
+    name: Annotated[
+        pydantic.StrictStr,
+        pydantic.Field(min_length=1, max_length=63, pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+    ]
+    """Name of the window, in what jobs are told."""
+    schedule: Annotated[
+        pydantic.StrictStr, pydantic.Field(max_length=crons.MAX_LENGTH), pydantic.AfterValidator(crons.parse)
+    ]
+    """When it begins: minute, hour, day of month, month and day of week as in a CronJob, such as
+    0 8 * * 1-5."""
+    zone: Annotated[
+        pydantic.StrictStr, pydantic.Field(max_length=zones.NAME_LENGTH), pydantic.AfterValidator(zones.name)
+    ]
+    """IANA name of the time zone, such as Europe/Berlin."""
+    duration: base.Duration
+    """How long it lasts."""
+    keep_free: base.Percent = pydantic.Field(default="100%", validate_default=True)
+    """The share of every quota of the queue that its jobs do not use in that time. Nobody is suspended for
+    it: a job is only admitted if it is expected to have left by then, or to fit in what remains."""
+
+
 class Spec(base.Model):
     """Who may use how much where, and in which order."""
 
@@ -219,6 +252,11 @@ class Spec(base.Model):
     mode is Observe."""
     mode: Mode = Mode.ENFORCE
     """Observe: only forecasts are made; nobody is admitted or suspended, whatever stopPolicy says."""
+    windows: Annotated[tuple[Window, ...], base.list_map(16), base.unique("name")] = pydantic.Field(
+        default_factory=tuple
+    )
+    """Times in which part of the quotas is kept free, for serving by day, say. Where several meet, the one
+    holds that keeps the most."""
     max_importance: Annotated[pydantic.StrictInt, pydantic.Field(ge=-10, le=10)] | None = None
     """Jobs of a higher importance are not admitted."""
     bind_timeout: base.Duration = pydantic.Field(default="2m", validate_default=True)

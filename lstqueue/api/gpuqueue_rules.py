@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lstqueue.api import cel, errors, field_rules, quantities
+from lstqueue.api import cel, crons, errors, field_rules, quantities, zones
 
 NAME_LENGTH = 63
 """Characters of a queue's name; jobs name it in `spec.queue`."""
@@ -92,9 +92,32 @@ def _comparison_has_its_values(new: Any, _old: Any) -> bool:
     return bool(new.get("values")) == (new["operator"] in ("In", "NotIn"))
 
 
+@RULES.rule(
+    "spec.windows[name].schedule",
+    cel=f"self.matches('{crons.FORM}')",
+    problem="this is not a schedule",
+    remedy=crons.REMEDY,
+)
+def _schedule_has_five_fields(new: Any, _old: Any) -> bool:
+    # What may stand in them no CRD can know; the operator says so in the status.
+    return field_rules.matches(crons.FORM, new)
+
+
+@RULES.rule(
+    "spec.windows[name].zone",
+    cel=f"self.matches('{zones.NAME}')",
+    problem="this is not the name of a time zone",
+    remedy=zones.NAME_REMEDY,
+)
+def _zone_has_the_form_of_a_name(new: Any, _old: Any) -> bool:
+    return field_rules.matches(zones.NAME, new)
+
+
 for _name in ("estimatedDuration", "checkpoint.interval", "checkpoint.restartOverhead"):
     field_rules.duration(RULES, f"spec.defaults.{_name}")
 field_rules.duration(RULES, "spec.preemption.minRunTime", zero=True)
 field_rules.percent(RULES, "spec.overload.bestEffortShare")
 field_rules.duration(RULES, "spec.bindTimeout")
 field_rules.duration(RULES, "spec.gangReadyTimeout")
+field_rules.duration(RULES, "spec.windows[name].duration")
+field_rules.percent(RULES, "spec.windows[name].keepFree")

@@ -130,7 +130,7 @@ def walk(known: kept.Kept) -> fit.Fitted:
     left = known.config.switches.backfill_most
     for turn in known.line:
         uid, gang, runs = turn.standing.job.uid, turn.gang, _runs(turn)
-        if (code := backfill.untried(known, turn) or known.possible.code(gang)) is not None:
+        if (code := fit.untried(turn, known.possible, known.now) or known.possible.code(gang)) is not None:
             done.codes[uid] = code
             continue
         fits = known.free.could_place(gang)

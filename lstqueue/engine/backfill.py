@@ -53,7 +53,7 @@ def walk(known: kept.Kept) -> fit.Fitted:
         uid, lane = turn.standing.job.uid, turn.lane
         ends = NEVER if turn.standing.finish is None else turn.standing.finish.mid
         brief = shadow is None or ends <= shadow.at
-        if (code := untried(known, turn)) is not None:
+        if (code := fit.untried(turn, known.possible, known.now)) is not None:
             done.codes[uid] = code
             continue
         if (code := stuck.get((lane, True)) or stuck.get((lane, brief))) is not None:
@@ -71,17 +71,6 @@ def walk(known: kept.Kept) -> fit.Fitted:
         if shadow is None and code not in fit.NEVER_FITS:
             shadow = _shadow(known, turn, started)
     return done
-
-
-def untried(known: kept.Kept, turn: order.Turn) -> model.Code | None:
-    """Why a job is not even tried, kept starts or not; None when it is."""
-    if turn.gang.unlisted is not None:
-        return model.Code.RESOURCE_NOT_IN_QUEUE
-    if turn.observed:
-        return known.possible.code(turn.gang) or model.Code.OBSERVING
-    if turn.standing.job.not_before > known.now:
-        return known.possible.code(turn.gang) or model.Code.BACKING_OFF
-    return None
 
 
 def _why(known: kept.Kept, turn: order.Turn, shadow: Shadow | None, done: fit.Fitted) -> model.Code:

@@ -42,6 +42,7 @@ from lstqueue.engine import (
     slack,
     standing,
     verdict,
+    windows,
 )
 from lstqueue.engine import memory as memories
 
@@ -95,6 +96,7 @@ def decide(
     known.heads = share.find(known, trying)
     known.line = order.line_up(trying, known.queues, known.gangs, config, world.ranks, share.favoured(known))
     _rouse_the_urgent(known)
+    _rouse_for_windows(known)
 
     # 4. Fit
     known.guests = reserve.settle(known)
@@ -102,7 +104,9 @@ def decide(
     if config.switches.backfill is not None:
         known.fitted = agenda.walk(known)
     else:
-        known.fitted = fit.walk(known.line, known.free, known.possible, now, keep, known.guests)
+        known.fitted = fit.walk(
+            known.line, known.free, known.possible, now, keep, known.guests, known.windows
+        )
     known.codes |= known.fitted.codes
 
     # 5. Preempt
@@ -138,6 +142,15 @@ def _rouse_the_urgent(known: kept.Kept) -> None:
     for turn in known.line if urgent is not None else ():
         if turn.standing.slack is not None and urgent is not None:
             known.rouse(known.now + turn.standing.slack - urgent)
+
+
+def _rouse_for_windows(known: kept.Kept) -> None:
+    """Look again when one of those who wait would not be through any more before a window begins."""
+    for turn in known.line:
+        until = windows.until(turn.standing)
+        if until is not None and known.windows.concern(turn.gang.queue):
+            for crossing in known.windows.crossings(turn.gang.queue, until - known.now):
+                known.rouse(crossing)
 
 
 def _scene(known: kept.Kept) -> overload.Scene:

@@ -263,6 +263,7 @@ _ADVICE = {
     model.Code.IMPORTANCE_TOO_HIGH: "Lower its importance, or raise the queue's maxImportance.",
     model.Code.NO_MATCHING_NODES: "Ask for less, loosen the constraints, or add nodes.",
     model.Code.QUOTA_TOO_SMALL: "Ask for less, or raise the nominal quota.",
+    model.Code.WINDOW: "Ask for less, give a shorter estimate, or change the windows of the queue.",
     model.Code.BACKING_OFF: "Nothing: it is tried again by itself.",
     model.Code.QUEUE_HELD: "Set the queue's stopPolicy to None, or use another queue.",
     model.Code.OBSERVING: "Set the queue's mode to Enforce, or use another queue.",

@@ -8,10 +8,11 @@ block nobody.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lstqueue.engine import gangs, guests, model, order, room
+from lstqueue.engine import gangs, guests, model, order, room, windows
 
 NEVER_FITS = frozenset(
     (model.Code.RESOURCE_NOT_IN_QUEUE, model.Code.QUOTA_TOO_SMALL, model.Code.NO_MATCHING_NODES)
@@ -78,25 +79,29 @@ def walk(
     now: int,
     keep: Callable[[order.Turn], None] = lambda _: None,
     reserved: guests.Guests = guests.NONE,
+    opening: windows.Windows = windows.NONE,
 ) -> Fitted:
     """Admit in order whatever fits, charging `free` as it goes.
 
-    `keep` is told who lacks room or quota; `reserved` says where room is kept for somebody.
+    `keep` is told who lacks room or quota; `reserved` says where room is kept for somebody, `opening` what
+    windows leave later.
     """
     done = Fitted()
     stuck: dict[object, model.Code] = {}
     for turn in line:
         job = turn.standing.job
-        if turn.gang.unlisted is not None:
-            done.codes[job.uid] = model.Code.RESOURCE_NOT_IN_QUEUE
-        elif turn.observed:
-            done.codes[job.uid] = possible.code(turn.gang) or model.Code.OBSERVING
-        elif job.not_before > now:
-            done.codes[job.uid] = possible.code(turn.gang) or model.Code.BACKING_OFF
+        if (code := untried(turn, possible, now)) is not None:
+            done.codes[job.uid] = code
         elif turn.lane in stuck:
             never = possible.code(turn.gang) if turn.strict else None
             done.codes[job.uid] = never or stuck[turn.lane]
-        elif not _places(done, turn, free, reserved, stuck):
+        elif not opening.allow(turn.gang, free, windows.until(turn.standing)):
+            # Others of its lane may run shorter, so they are tried.
+            done.codes[job.uid] = code = possible.code(turn.gang) or model.Code.WINDOW
+            if turn.strict and code not in NEVER_FITS:
+                stuck[turn.lane] = model.Code.HEAD_OF_LINE
+                done.heads[turn.lane] = job.uid
+        elif not _places(done, turn, free, reserved, stuck, opening):
             if job.uid in done.bound:
                 continue
             code = done.codes[job.uid] = _why(turn.gang, free, possible)
@@ -110,12 +115,24 @@ def walk(
     return done
 
 
+def untried(turn: order.Turn, possible: Possibility, now: int) -> model.Code | None:
+    """Why a job in line is not even tried; None when it is."""
+    if turn.gang.unlisted is not None:
+        return model.Code.RESOURCE_NOT_IN_QUEUE
+    if turn.observed:
+        return possible.code(turn.gang) or model.Code.OBSERVING
+    if turn.standing.job.not_before > now:
+        return possible.code(turn.gang) or model.Code.BACKING_OFF
+    return None
+
+
 def _places(
     done: Fitted,
     turn: order.Turn,
     free: room.Room,
     reserved: guests.Guests,
     stuck: dict[object, model.Code],
+    opening: windows.Windows,
 ) -> bool:
     """Try one job; one that only room kept for others would hold is noted as `bound`."""
     uid, binding = turn.standing.job.uid, reserved.binding(turn)
@@ -124,7 +141,11 @@ def _places(
         done.codes[uid], done.bound[uid] = stuck[key], binding
         return False
     done.tries += 1
-    taken = reserved.place(turn.gang, free, binding)
+    place = functools.partial(reserved.place, turn.gang, free, binding)
+    if opening.concern(turn.gang.queue):
+        taken = opening.place(turn.gang.queue, windows.until(turn.standing), free, place)
+    else:
+        taken = place()
     if taken is not None:
         done.placed[uid] = taken
         return True

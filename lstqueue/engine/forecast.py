@@ -15,17 +15,20 @@ band of its tier, and notes the first moment at which its gang would have fit th
 
 from __future__ import annotations
 
+import functools
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from lstqueue.engine import gangs, room
+from lstqueue.engine import gangs, room, windows
 from lstqueue.engine.standing import NEVER
 from lstqueue.topology.table import Ints
 
 _LACKING = 1 << 50
+_PESSIMISTIC = 2
+"""By hi the pass judges who would meet a window, whatever quantile is played."""
 
 
 @dataclass(slots=True)
@@ -124,6 +127,7 @@ def simulate(
     which: int,
     *,
     haunted: bool,
+    opening: windows.Windows = windows.NONE,
 ) -> Starts:
     """Play one quantile forward.
 
@@ -133,8 +137,9 @@ def simulate(
         ends: (times in ms by quantile, what becomes free) of everything that holds room and is known to end.
         which: The quantile of all run times, 0 to 2.
         haunted: Whether ghosts take part.
+        opening: What windows leave later, of what is held now; it is used up as well.
     """
-    play = _Play(stage, free, ends, which, haunted)
+    play = _Play(stage, free, ends, which, haunted, opening)
     play.run(stage.now)
     return play.starts
 
@@ -149,9 +154,10 @@ class _Play:
         ends: Iterable[tuple[Sequence[int], Sequence[room.Release]]],
         which: int,
         haunted: bool,
+        opening: windows.Windows,
     ) -> None:
         self.starts = Starts()
-        self._which, self._haunted, self._free = which, haunted, free
+        self._which, self._haunted, self._free, self._opening = which, haunted, free, opening
         self._entrants, self._ghosts, self._lane_of = stage.entrants, stage.ghosts, stage.lane_of
         self._missing = stage.asked + (len(stage.ghosts) if haunted else 0)
         self._wanted = stage.wanted.copy()
@@ -221,7 +227,7 @@ class _Play:
 
     def _start(self, index: int, time: int) -> bool:
         entrant = self._entrants[index]
-        taken = self._free.place(entrant.gang)
+        taken = self._place(entrant, time)
         if taken is None:
             return False
         self.starts.entrants[index] = time
@@ -234,6 +240,16 @@ class _Play:
             releases = room.release_after(entrant.gang.queue, taken, self._free)
             heapq.heappush(self._events, (end, self._sequence, releases, -1))
         return True
+
+    def _place(self, entrant: Entrant, time: int) -> room.Placement | None:
+        gang, opening = entrant.gang, self._opening
+        if not opening.concern(gang.queue):
+            return self._free.place(gang)
+        until = None if entrant.durations is None else time + entrant.durations[_PESSIMISTIC]
+        opening.begin(time)
+        if not opening.allow(gang, self._free, until):
+            return None
+        return opening.place(gang.queue, until, self._free, functools.partial(self._free.place, gang))
 
     def _drop(self, ghost: int) -> None:
         """One less who needs a ghost's answer; without any it disappears."""

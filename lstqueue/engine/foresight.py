@@ -85,6 +85,7 @@ def scene(known: kept.Kept, line: list[order.Turn]) -> outlook.Scene:
         given_up=tuple(known.staked[uid] for uid in known.claims.drop if uid in known.staked),
         leaving=frozenset(leaving),
         bound={uid: known.guests.latest(binding) for uid, binding in known.fitted.bound.items()},
+        windows=known.windows,
         now=known.now,
         config=known.config,
     )

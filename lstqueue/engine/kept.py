@@ -24,6 +24,7 @@ from lstqueue.engine import (
     standing,
     switches,
     victims,
+    windows,
 )
 from lstqueue.engine.standing import Standing
 from lstqueue.topology import table
@@ -82,9 +83,10 @@ class Kept:
     for. `sentences` are those said of equal gangs, by gang, code and whether their deadlines are past saving.
     `foreign` is what pods use that are no job's, `calm` the room once everybody has left whose end is known,
     where that was asked for, and `causes` why it holds no gang like this one.
-    `safe` are the running jobs (uids) that the best-effort share protects, `heads` those who stand in line
-    by it, `withheld` the room that is kept for them. `guests` are the reservations of others that stand.
-    `world` goes on to later passes. `wake` is the first time found so far at which time alone can change the
+    `windows` say what of their quotas queues may use later. `safe` are the running jobs (uids) that the
+    best-effort share protects, `heads` those who stand in line by it, `withheld` the room that is kept for
+    them. `guests` are the reservations of others that stand. `world` goes on to later passes. `wake` is the
+    first time found so far at which time alone can change the
     plan.
     """
 
@@ -111,6 +113,7 @@ class Kept:
     shedding: shed.Shedding = field(default_factory=shed.Shedding)
     guests: guests.Guests = guests.NONE
     reservations: Reservations = field(default_factory=Reservations)
+    windows: windows.Windows = windows.NONE
     safe: frozenset[str] = frozenset()
     heads: dict[str, Head] = field(default_factory=dict)
     withheld: dict[str, list[room.Release]] = field(default_factory=dict)
@@ -178,4 +181,23 @@ def survey(snapshot: model.Snapshot, world: memory.World, now: int) -> Kept:
         if here.job.state is model.State.CLAIMING and here.job.claim is not None:
             known.staked[uid] = world.stake(here, here.job.claim)
     known.free.charge_all([stake.charged for stake in known.staked.values()])
+    _open_windows(known)
     return known
+
+
+def _open_windows(known: Kept) -> None:
+    """Charge what windows keep free now, and find out what they will leave."""
+    if not any(queue.windows for queue in known.queues.values()):
+        return
+    opened = known.windows = windows.Windows(known.queues.values(), known.free.quota, known.now)
+    for edge in (*opened.active, *opened.edges):
+        known.rouse(edge.time)
+    for edge in opened.active:
+        known.free.quota.take(edge.charges)
+    for uid, one in known.lasting.items():
+        here = known.standings[uid]
+        stake = known.staked.get(uid)
+        if one.placed and opened.concern(here.job.queue):
+            opened.stay(here.job.queue, known.free.quota.held(here.job), windows.until(here))
+        elif stake is not None:
+            opened.stay(here.job.queue, stake.whole.charges, windows.until(here))

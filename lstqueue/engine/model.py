@@ -23,6 +23,7 @@ from lstqueue.engine.places import Victim as Victim
 from lstqueue.engine.queues import Pool as Pool
 from lstqueue.engine.queues import Preemption as Preemption
 from lstqueue.engine.queues import Queue as Queue
+from lstqueue.engine.queues import Window as Window
 from lstqueue.topology.model import Node, PodShape, Resources
 
 
@@ -75,6 +76,7 @@ class Code(enum.Enum):
     QUOTA_TOO_SMALL = "QuotaTooSmall"  # larger than the whole nominal quota
     QUOTA_EXCEEDED = "QuotaExceeded"  # fits the quota once others leave
     NO_ROOM = "NoRoom"  # fits the nodes once others leave
+    WINDOW = "Window"  # would still run, with too much of the quota, when a window of its queue begins
     RESERVED = "Reserved"  # would fit on room that is kept for another, and would not leave it in time
     HEAD_OF_LINE = "HeadOfLine"  # its fifo queue waits for the job at its head
     BACKING_OFF = "BackingOff"

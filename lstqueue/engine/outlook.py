@@ -10,7 +10,7 @@ import bisect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from lstqueue.engine import estimate, forecast, model, order, room, stakes
+from lstqueue.engine import estimate, forecast, model, order, room, stakes, windows
 from lstqueue.engine.standing import Standing
 
 
@@ -35,7 +35,7 @@ class Scene:
     `line` are those who still wait and could fit, as many as may take part; `placed` those this pass admits,
     `starting` those it admits onto their claims. `claims` go on, `given_up` are over but charged in `free`.
     Whoever is `leaving` is taken to be gone at once, and whoever is `bound` by a reservation (uids) not to
-    start before that does (ms since the epoch).
+    start before that does (ms since the epoch). `windows` know of everybody who owns room.
     """
 
     free: room.Room
@@ -49,6 +49,7 @@ class Scene:
     given_up: Sequence[stakes.Stake]
     leaving: frozenset[str]
     bound: Mapping[str, int]
+    windows: windows.Windows
     now: int
     config: model.Config
 
@@ -73,7 +74,9 @@ def foresee(scene: Scene, asked: frozenset[str]) -> dict[str, Outlook]:
     entrants = [_entrant(turn, asked, ghost_of, scene.bound) for turn in turns]
     stage = forecast.Stage(entrants, ghosts, scene.now)
     rounds = [
-        forecast.simulate(stage, free.copy(), leaving, which, haunted=which == _HI)
+        forecast.simulate(
+            stage, free.copy(), leaving, which, haunted=which == _HI, opening=scene.windows.copy()
+        )
         for which in _needed(scene)
     ]
     last = rounds[-1].ghosts
@@ -111,6 +114,9 @@ def ends(scene: Scene) -> list[tuple[estimate.Finish, list[room.Release]]]:
     """What becomes free when, by quantile, of all that holds room or is about to, where that is known."""
     found: list[tuple[estimate.Finish, list[room.Release]]] = []
     at_once = estimate.Finish(scene.now, scene.now, scene.now)
+    found += windows.releases(
+        (*scene.windows.active, *scene.windows.edges), len(scene.free.ledger.rows.resources)
+    )
     found += [(at_once, [stake.charged]) for stake in scene.given_up]
     for stake in (*scene.starting, *scene.claims):
         if stake.here.finish is not None:

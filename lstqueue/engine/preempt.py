@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lstqueue.engine import gangs, kept, model, order, rights, room, stakes, trials, victims
+from lstqueue.engine import gangs, kept, model, order, rights, room, stakes, trials, victims, windows
 from lstqueue.topology.table import Mask
 
 LACKING = frozenset((model.Code.NO_ROOM, model.Code.QUOTA_EXCEEDED))
@@ -94,6 +94,8 @@ def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preem
         known.rouse(herd.wake(who, mask, known.wake))
         return None
     chosen, placement = found
+    if not _outlasts_no_window(known, turn, placement):
+        return None
     groups = room.by_group(placement, known.nodes)
     jobs = tuple(herd.here[i].job for i in chosen)
     claim = model.Claim(
@@ -108,6 +110,16 @@ def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preem
     done.claim[here.job.uid] = known.staked[here.job.uid] = stake
     known.codes[here.job.uid] = model.Code.CLAIMING
     return stake
+
+
+def _outlasts_no_window(known: kept.Kept, turn: order.Turn, placement: room.Placement) -> bool:
+    """Whether the pools chosen have the quota when windows begin; if so it is noted as used."""
+    queue, until = turn.gang.queue, windows.until(turn.standing)
+    charges = tuple(charge for part in placement for charge in part.option.charges)
+    if not known.windows.leave(queue, charges, until):
+        return False
+    known.windows.stay(queue, charges, until)
+    return True
 
 
 def leaving(known: kept.Kept) -> list[model.Job]:

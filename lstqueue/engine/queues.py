@@ -32,12 +32,22 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """From `start` until `end` (ms since the epoch) `keep_free` (ppm) of a queue's quotas is not used."""
+
+    start: int
+    end: int
+    keep_free: int
+
+
+@dataclass(frozen=True, slots=True)
 class Queue:
     """A GPUQueue as the engine sees it.
 
     `min_run` (ms) and `cap` (suspensions for others in 24 h) protect its jobs from preemption. `held`: nobody
     is admitted; `drained`: moreover, everybody is suspended; `observed`: forecasts only. `best_effort_share`
-    (ppm of what it has) is kept for jobs that have no deadline to meet.
+    (ppm of what it has) is kept for jobs that have no deadline to meet. `windows` come one after the other,
+    as far ahead as anybody looks.
     """
 
     name: str
@@ -52,3 +62,4 @@ class Queue:
     held: bool = False
     drained: bool = False
     observed: bool = False
+    windows: tuple[Window, ...] = ()

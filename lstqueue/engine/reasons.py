@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lstqueue.engine import gangs, model, obstacles, room, words
+from lstqueue.engine import gangs, model, obstacles, room, windows, words
 from lstqueue.engine.kept import Kept
 from lstqueue.topology.table import natural
 
@@ -189,6 +189,16 @@ def _reserved(kept: Kept, job: model.Job) -> str:
     return f"It would fit now, on room that is kept for {who}, which {waits}, and not leave it in time."
 
 
+def _window(kept: Kept, job: model.Job) -> str:
+    gang, until = kept.gangs[job.uid], windows.until(kept.standings[job.uid])
+    begins = words.duration(kept.windows.first(gang.queue, until) - kept.now)
+    runs = "has no estimate" if until is None else f"may run for {words.duration(until - kept.now)}"
+    return (
+        f'It {runs}, and in {begins} a window of queue "{job.queue}" begins that leaves too little quota for'
+        " it beside those that are expected to run then; it starts when it fits between windows, or in them."
+    )
+
+
 def _withheld(kept: Kept, job: model.Job) -> str:
     """For one that would find what it lacks, if that were not kept for an overdue head; else empty."""
     if not kept.withheld or job.uid in kept.withheld or not kept.free.could_place(kept.gangs[job.uid]):
@@ -281,6 +291,7 @@ _SENTENCES = {
     model.Code.QUOTA_EXCEEDED: _quota_exceeded,
     model.Code.NO_ROOM: _no_room,
     model.Code.RESERVED: _reserved,
+    model.Code.WINDOW: _window,
     model.Code.BACKING_OFF: _backing_off,
     model.Code.HEAD_OF_LINE: _head_of_line,
     model.Code.QUEUE_HELD: _queue_held,

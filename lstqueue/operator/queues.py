@@ -9,7 +9,7 @@ from typing import Any
 from lstqueue.api import errors, gpuqueue
 from lstqueue.engine import model
 from lstqueue.jobs import podspec
-from lstqueue.operator import ledger, nodes
+from lstqueue.operator import ledger, nodes, windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,8 @@ class QueueView:
 
     A queue whose spec cannot be read admits nothing: it has no pools, and `problem` says why.
     `namespace_selector` are the demands on the labels of a namespace; `priority_classes` are those that pods
-    of referenced jobs may have beside the cluster's default.
+    of referenced jobs may have beside the cluster's default. `windows` are those of the spec; `engine` has
+    none, since which are near depends on the time (`as_of`).
     """
 
     uid: str
@@ -76,6 +77,7 @@ class QueueView:
     namespace_selector: tuple[Demand, ...] = ()
     priority_classes: tuple[str, ...] = ()
     defaults: Defaults = NOTHING_ELSE
+    windows: tuple[gpuqueue.Window, ...] = ()
     bind_timeout: int | None = None
     ready_timeout: int | None = None
     problem: str = ""
@@ -89,6 +91,10 @@ class QueueView:
     def default_estimate(self) -> int | None:
         """How long (ms) a gang is expected to run that does not say."""
         return self.defaults.estimate
+
+    def as_of(self, now: int) -> model.Queue:
+        """Return what the engine is told at `now` (ms since the epoch)."""
+        return replace(self.engine, windows=windows.as_of(self.windows, now)) if self.windows else self.engine
 
     def selects(self, labels: Mapping[str, str]) -> bool:
         """Whether it takes the jobs of a namespace with these labels."""
@@ -143,6 +149,7 @@ def read(raw: Mapping[str, Any]) -> QueueView:
         namespace_selector=_demands(spec.namespace_selector),
         priority_classes=spec.priority_classes,
         defaults=_defaults(spec.defaults),
+        windows=spec.windows,
         bind_timeout=spec.bind_timeout,
         ready_timeout=spec.gang_ready_timeout,
     )

@@ -63,7 +63,7 @@ def build(
             jobs.append(_orphan(uid, left))
     return model.Snapshot(
         nodes=tuple(cache.engine_nodes()),
-        queues=tuple(queue.engine for queue in cache.queues.values()),
+        queues=tuple(queue.as_of(now) for queue in cache.queues.values()),
         jobs=tuple(jobs),
         forecast_at=forecast_at,
         changed=changed,

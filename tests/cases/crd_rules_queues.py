@@ -44,6 +44,16 @@ def specs() -> Iterable[crd_case.Case]:
             priorityClasses=["batch"],
             preemption={"withinQueue": "Tier", "minRunTime": "0s", "maxPerJobPerDay": 0},
             overload={"shedding": False, "bestEffortShare": "2.5%"},
+            windows=[
+                {"name": "day", "schedule": "0 8 * * MON-FRI", "zone": "Europe/Berlin", "duration": "12h"},
+                {
+                    "name": "night",
+                    "schedule": "*/30 0-5 1,15 * *",
+                    "zone": "UTC",
+                    "duration": "1m",
+                    "keepFree": "0.5%",
+                },
+            ],
             stopPolicy="HoldAndDrain",
             mode="Observe",
         ),

@@ -202,6 +202,17 @@ def queues() -> Iterable[crd_case.Case]:
     yield refused(
         "a share as a number", "overload.bestEffortShare", "of type string", overload={"bestEffortShare": 5}
     )
+    day = {"name": "day", "schedule": "0 8 * * 1-5", "zone": "UTC", "duration": "12h"}
+    for broken, field, words in (
+        ({"schedule": "0 8 * *"}, "schedule", "this is not a schedule"),
+        ({"schedule": "@daily"}, "schedule", "this is not a schedule"),
+        ({"zone": "Europe Berlin"}, "zone", "not the name of a time zone"),
+        ({"duration": "12"}, "duration", "not a duration"),
+        ({"keepFree": "0.4"}, "keepFree", "not a percentage"),
+        ({"name": "By Day"}, "name", "should match"),
+    ):
+        yield refused(f"a window with {broken}", f"windows[0].{field}", words, windows=[day | broken])
+    yield refused("two windows of one name", "windows[1]", "Duplicate value", windows=[day, day])
     yield refused("an unknown stopPolicy", "stopPolicy", '"HoldAndDrain"', stopPolicy="Stop")
     yield refused("an unknown mode", "mode", '"Observe"', mode="Dry")
     yield refused(

@@ -107,15 +107,30 @@ def rivals(draw: st.DrawFn, number: int) -> model.Job:
 
 
 @st.composite
+def windows(draw: st.DrawFn) -> tuple[model.Window, ...]:
+    """None, mostly; else a few, one after the other, of which one may be on."""
+    made, at = [], NOW - 90 * MINUTE
+    for _ in range(draw(st.sampled_from([0, 0, 1, 3]))):
+        start = at + draw(st.integers(0, 400)) * MINUTE
+        at = start + draw(st.integers(1, 300)) * MINUTE
+        made.append(model.Window(start, at, draw(st.sampled_from([400_000, 1_000_000]))))
+    return tuple(made)
+
+
+@st.composite
 def snapshots(draw: st.DrawFn) -> model.Snapshot:
     has = resources({GPU: 8, "cpu": 16_000, "pods": 20})
     nodes = tuple(Node(f"node-{i}", has, ready=draw(st.integers(0, 9)) > 0) for i in range(4))
     pools = (model.Pool("all", nominal=((GPU, draw(st.integers(4, 80))),)),)
     rule = draw(st.sampled_from([model.Preemption.NO_HARM, *model.Preemption]))
     queues = (
-        model.Queue("lst", pools=pools, preemption=rule, cap=draw(st.sampled_from([2, 4]))),
+        model.Queue(
+            "lst", pools=pools, preemption=rule, cap=draw(st.sampled_from([2, 4])), windows=draw(windows())
+        ),
         model.Queue("edf", model.Order.EDF, pools, max_importance=1),
-        model.Queue("fifo", model.Order.FIFO, pools, drained=draw(st.integers(0, 9)) == 0),
+        model.Queue(
+            "fifo", model.Order.FIFO, pools, drained=draw(st.integers(0, 9)) == 0, windows=draw(windows())
+        ),
         model.Queue("watched", pools=pools, observed=draw(st.booleans()), held=draw(st.booleans())),
     )
     crowded = draw(st.booleans())

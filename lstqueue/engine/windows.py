@@ -1,0 +1,169 @@
+"""Quota that a queue's windows keep free: what is charged while one lasts, and who may begin before one.
+
+While a window lasts, its share of every quota of the queue is charged as if somebody used it. Before it
+begins a job may only start if it is expected to be gone by then (its pessimistic run time; without an
+estimate it never is), or fits in what the window leaves, beside those who run and are expected to be there
+still. Nobody is suspended for a window, so who outruns its estimate, or ran before the window was set up,
+stays in it. When windows recur is no business of the engine: it is given intervals (`Queue.windows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lstqueue.engine import estimate, gangs, model, quota, room
+from lstqueue.engine.standing import Standing
+
+_MILLION = 1_000_000
+
+
+@dataclass(slots=True)
+class _Coming:
+    """A window that is to begin at `start` (ms since the epoch), and what is `left` of each slot in it."""
+
+    start: int
+    left: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """At `time` (ms since the epoch) so much quota of a queue comes free; negative: it does no more."""
+
+    time: int
+    queue: str
+    charges: quota.Charges
+
+
+class Windows:
+    """What every queue may still use in each of the windows that are to begin."""
+
+    __slots__ = ("_coming", "active", "edges")
+
+    def __init__(self, queues: Iterable[model.Queue], quotas: quota.Quota, now: int) -> None:
+        self._coming: dict[str, list[_Coming]] = {}
+        self.active: list[Edge] = []
+        self.edges: list[Edge] = []
+        slots: dict[str, list[int]] = {}
+        for (owner, _, _), slot in quotas.slots.items():
+            slots.setdefault(owner, []).append(slot)
+        for queue in queues:
+            own = slots.get(queue.name, [])
+            for window in queue.windows:
+                self._add(queue.name, window, {slot: quotas.nominal[slot] for slot in own}, now)
+
+    def _add(self, queue: str, window: model.Window, nominal: Mapping[int, int], now: int) -> None:
+        if window.end <= now:
+            return
+        kept = {slot: -(-amount * window.keep_free // _MILLION) for slot, amount in nominal.items()}
+        ends = Edge(window.end, queue, tuple(kept.items()))
+        if window.start <= now:
+            self.active.append(ends)
+            return
+        left = {slot: amount - kept[slot] for slot, amount in nominal.items()}
+        self._coming.setdefault(queue, []).append(_Coming(window.start, left))
+        begins = Edge(window.start, queue, tuple((slot, -amount) for slot, amount in kept.items()))
+        self.edges += [begins, ends]
+
+    def copy(self) -> Windows:
+        """An independent copy."""
+        other = object.__new__(Windows)
+        other.active, other.edges = self.active, self.edges
+        other._coming = {
+            queue: [_Coming(one.start, dict(one.left)) for one in coming]
+            for queue, coming in self._coming.items()
+        }
+        return other
+
+    def begin(self, now: int) -> None:
+        """Forget the windows that have begun by `now` (ms since the epoch); those are charged."""
+        for queue, coming in self._coming.items():
+            if coming and coming[0].start <= now:
+                self._coming[queue] = [one for one in coming if one.start > now]
+
+    def concern(self, queue: str) -> bool:
+        """Whether a window of the queue is to begin."""
+        return bool(self._coming.get(queue))
+
+    def stay(self, queue: str, charges: quota.Charges, until: int | None) -> None:
+        """Note that somebody is expected to hold quota until then (ms since the epoch; None: for ever)."""
+        for one in self._met(queue, until):
+            for slot, amount in charges:
+                if slot in one.left:
+                    one.left[slot] -= amount
+
+    def allow(self, gang: gangs.Gang, free: room.Room, until: int | None) -> bool:
+        """Whether the windows that a gang would meet leave the quota for it, whoever uses that now."""
+        least = self._least(gang.queue, until)
+        if not least:
+            return True
+        then = free.quota.copy(unused=True)
+        for slot, left in least.items():
+            then.free[slot] = left
+        return room.Room(free.ledger, then).quota_fits(gang)
+
+    def leave(self, queue: str, charges: quota.Charges, until: int | None) -> bool:
+        """Whether the windows that somebody would meet leave these amounts."""
+        least, asked = self._least(queue, until), dict.fromkeys((slot for slot, _ in charges), 0)
+        for slot, amount in charges:
+            asked[slot] += amount
+        return all(amount <= least[slot] for slot, amount in asked.items() if slot in least)
+
+    def place(
+        self, queue: str, until: int | None, free: room.Room, place: Callable[[], room.Placement | None]
+    ) -> room.Placement | None:
+        """Have `place` charge a gang of the queue in what the windows leave that it would meet."""
+        spared = tuple(
+            (slot, free.quota.free[slot] - left)
+            for slot, left in self._least(queue, until).items()
+            if free.quota.free[slot] > left
+        )
+        free.quota.take(spared)
+        taken = place()
+        free.quota.give(spared)
+        for part in taken or ():
+            self.stay(queue, part.option.charges, until)
+        return taken
+
+    def crossings(self, queue: str, lasts: int) -> list[int]:
+        """From when on (ms since the epoch) somebody who runs `lasts` ms would meet one window more."""
+        return [one.start - lasts + 1 for one in self._coming.get(queue, ())]
+
+    def first(self, queue: str, until: int | None) -> int:
+        """When the first window begins (ms since the epoch) that somebody would meet; there is one."""
+        return self._met(queue, until)[0].start
+
+    def _met(self, queue: str, until: int | None) -> Sequence[_Coming]:
+        coming = self._coming.get(queue, [])
+        return coming if until is None else [one for one in coming if one.start < until]
+
+    def _least(self, queue: str, until: int | None) -> dict[int, int]:
+        """What is left of each slot in the fullest of the windows that somebody would meet."""
+        least: dict[int, int] = {}
+        for one in self._met(queue, until):
+            for slot, left in one.left.items():
+                least[slot] = min(left, least.get(slot, left))
+        return least
+
+
+NONE = Windows((), quota.Quota((), ()), 0)
+"""No queue has any."""
+
+
+def until(here: Standing) -> int | None:
+    """When somebody who runs or starts now is expected to have left (ms since the epoch), at the latest."""
+    return None if here.finish is None else here.finish.hi
+
+
+def releases(edges: Iterable[Edge], rows: int) -> list[tuple[estimate.Finish, list[room.Release]]]:
+    """Edges as what becomes free when, for a play of `rows` resources."""
+    nowhere, nothing = np.zeros(0, dtype=np.int64), np.zeros((rows, 0), dtype=np.int64)
+    return [
+        (
+            estimate.Finish(edge.time, edge.time, edge.time),
+            [room.Release(edge.queue, nowhere, nothing, edge.charges)],
+        )
+        for edge in edges
+    ]
