@@ -70,6 +70,12 @@ class Memory:
         gone = [uid for uid in known if uid not in jobs] if len(known) + len(changed) > len(jobs) else []
         check(jobs[uid] for uid in changed)
         resources = _asked(jobs, queues)
+        if (
+            world is not None
+            and resources == (PODS,)
+            and not any(_tries(job, queues) for job in jobs.values())
+        ):
+            resources = world.resources  # nobody waits, so nothing of the plan depends on them
         nodes = {node.name: node for node in snapshot.nodes}
         if world is None or not world.is_of(config, queues, nodes, snapshot, resources):
             world, changed, gone = (
@@ -162,7 +168,7 @@ class World:
                 self._holdings.add(job)
                 self._charges[uid] = self._quota.held(job)
                 self._quota.take(self._charges[uid])
-            if job.state in TRYING and job.queue in self.queues:
+            if _tries(job, self.queues):
                 self.gangs[uid] = self._gangs.of(job)
         self.jobs = jobs
         rows = self._gangs.rows()
@@ -330,11 +336,16 @@ def _asked(jobs: Mapping[str, model.Job], queues: Mapping[str, model.Queue]) -> 
     """Names of the resources that those who wait ask for."""
     shapes: dict[int, PodShape] = {}  # many pods are of few
     for job in jobs.values():
-        if job.state in TRYING and job.queue in queues:
+        if _tries(job, queues):
             for group in job.groups:
                 shapes[id(group.shape)] = group.shape
     names = {name for shape in shapes.values() for name, _ in shape.requests}
     return tuple(sorted(names | {PODS}))
+
+
+def _tries(job: model.Job, queues: Mapping[str, model.Queue]) -> bool:
+    """Whether a job has a gang that is looked at."""
+    return job.state in TRYING and job.queue in queues
 
 
 def _same(known: model.Job | None, job: model.Job) -> bool:

@@ -55,8 +55,8 @@ class Shedding:
 
 def step(scene: overload.Scene) -> Shedding:
     """Find who is given up and put them into band SHED."""
-    if not scene.config.shedding:
-        return Shedding()
+    if not scene.config.shedding or not scene.gangs:
+        return Shedding()  # where nobody waits nobody needs to give way
     load = overload.measure(scene)
     tested = _test(load, scene.config)
     if tested is not None and tested.exceeded:
