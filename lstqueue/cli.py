@@ -192,8 +192,13 @@ evaluate.add_command(cli_evaluate.bound)
     help="Also write every event to this file, in an existing folder.",
 )
 @cli_evaluate.REPORT
+@click.option(
+    "--through",
+    type=click.Choice(["embedded"]),
+    help="Replay a second time, by the whole operator on the embedded cluster, and show both.",
+)
 @click.pass_context
-def evaluate_run(context: click.Context, /, **options: Any) -> None:
+def evaluate_run(context: click.Context, /, *, through: str | None, **options: Any) -> None:
     """Replay a trace under one policy and say what came of it.
 
     Nothing but the world is simulated: plans are made by the very code that the operator runs. The same
@@ -206,7 +211,13 @@ def evaluate_run(context: click.Context, /, **options: Any) -> None:
         costs = {name: options.pop(name) for name in command.COSTS}
         given = {name: text for name, text in costs.items() if text is not None}
         told, line = settings.of(context), settings.command(context)
-        code = command.run(command.Options(**options, costs=given, asked=told, command=line))
+        asked = command.Options(**options, costs=given, asked=told, command=line)
+        if through is None:
+            code = command.run(asked)
+        else:
+            from lstqueue.through import command as whole
+
+            code = whole.run(asked)
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)
         code = INTERRUPTED

@@ -7,36 +7,20 @@ operator is killed once and started anew, in the same loop, with nothing but wha
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import time
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from lstqueue.demo import meter as meters
-from lstqueue.demo import mix, outcome, scenario, story, trace, trouble
+from lstqueue.demo import mix, operators, outcome, processes, scenario, story, trace, trouble
 from lstqueue.embedded import clock, eventlog, memory, world
 from lstqueue.engine import model
-from lstqueue.kube import client, port
-from lstqueue.operator import app, shell
-from lstqueue.operator import settings as all_settings
+from lstqueue.kube import port
 
 SPARE = 30 * 86_400
 """Virtual seconds more than all jobs need one after the other; when they are over, something hangs."""
 
 _EXACT = model.Config(lo_factor=1.0, hi_factor=1.0)
 """The demo states true run times, so nothing is gained by doubting them."""
-
-_SETTINGS = all_settings.Settings(
-    watch_seconds=6 * 3600,
-    inactivity_timeout=2 * 3600.0,
-    sweep_interval=6 * 3600.0,
-    queue_status_interval=600.0,
-    engine=_EXACT,
-)
-_BOOKMARKS = 3600.0
-
-Report = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +31,15 @@ class Plan:
     jobs: int
     nodes: int
     seed: int
+
+    @property
+    def name(self) -> str:
+        """The order."""
+        return self.order
+
+    def play(self, report: processes.Report) -> outcome.Outcome:
+        """Run to the end."""
+        return play(self, report)
 
 
 @dataclass(slots=True)
@@ -59,35 +52,7 @@ class _Run:
     meter: meters.Meter
     node: trouble.Node
     trap: trouble.Trap
-    operators: list[app.Operator] = dataclasses.field(default_factory=list)
-    stop: Callable[[], None] = lambda: None
-
-    async def operate(self) -> None:
-        """Run an operator, and the next one when it is killed."""
-        while True:
-            access = await client.connect(url=self.cluster.url)
-            running = shell.Shell(make=self._make, access=access.credentials)
-            self.stop = running.stop.set
-            try:
-                await running.run()
-            except* trouble.Killed:
-                pass
-            finally:
-                await access.close()
-            if running.failure is None:
-                return
-            await self.trap.pause()
-
-    async def _make(self) -> app.Operator:
-        made = app.Operator(
-            await client.connect(url=self.cluster.url),
-            now=self.cluster.now,
-            settings=_SETTINGS,
-            fed=True,
-            fence=self.trap.spring,
-        )
-        self.operators.append(made)
-        return made
+    operators: operators.Operators
 
     async def feed(self) -> None:
         """Submit every job at its time.
@@ -103,15 +68,8 @@ class _Run:
             resource, body = scenario.manifest(ask)
             await api.create(resource, scenario.NAMESPACE, body)
 
-    def requests(self) -> dict[str, int]:
-        """What the operators asked of the API, by verb and kind."""
-        found: Counter[tuple[str, str]] = Counter()
-        for operator in self.operators:
-            found += operator.api.requests
-        return {f"{verb} {kind}": count for (verb, kind), count in sorted(found.items())}
 
-
-def play(plan: Plan, report: Report) -> outcome.Outcome:
+def play(plan: Plan, report: processes.Report) -> outcome.Outcome:
     """Run to the end. `report(finished, running GPUs, virtual seconds)` is called as jobs finish."""
     jobs = scenario.fitting(trace.load(seed=plan.seed, jobs=plan.jobs), nodes=plan.nodes)
     horizon = SPARE + (jobs[-1].submit + sum(job.duration for job in jobs)) // 1000
@@ -119,15 +77,16 @@ def play(plan: Plan, report: Report) -> outcome.Outcome:
     return clock.run(_play(plan, asks, horizon, report), horizon=horizon)
 
 
-async def _play(plan: Plan, asks: list[mix.Ask], horizon: int, report: Report) -> outcome.Outcome:
+async def _play(plan: Plan, asks: list[mix.Ask], horizon: int, report: processes.Report) -> outcome.Outcome:
     began, loop = time.monotonic(), asyncio.get_running_loop()
     last = asks[-1].job.submit
-    async with world.World(bookmark_s=_BOOKMARKS) as cluster:
+    async with world.World(bookmark_s=operators.BOOKMARKS) as cluster:
         cluster.add_nodes(plan.nodes, gpus=scenario.GPUS_PER_NODE)
         meter = meters.Meter(since=mix.EPOCH, until=mix.EPOCH + last)
         node = trouble.Node(cluster, meter, mix.EPOCH + int(trouble.NODE_AT * last))
         trap = trouble.Trap(meter, cluster.now, mix.EPOCH + int(trouble.OPERATOR_AT * last))
-        run = _Run(plan, asks, cluster, meter, node, trap)
+        running = operators.Operators(cluster, operators.settings(_EXACT), trap)
+        run = _Run(plan, asks, cluster, meter, node, trap, running)
 
         def seen(event: eventlog.Event) -> None:
             finished = meter.finished
@@ -143,7 +102,7 @@ async def _play(plan: Plan, asks: list[mix.Ask], horizon: int, report: Report) -
 
 async def _until_all_end(run: _Run, horizon: int) -> None:
     async with asyncio.TaskGroup() as group:
-        operating = group.create_task(run.operate())
+        operating = group.create_task(run.operators.run())
         troubling = group.create_task(run.node.run())
         feeding = group.create_task(run.feed())
         await run.cluster.until(
@@ -151,7 +110,7 @@ async def _until_all_end(run: _Run, horizon: int) -> None:
         )
         await feeding
         troubling.cancel()
-        run.stop()
+        run.operators.stop()
 
 
 def _outcome(run: _Run, wall: float, virtual: float) -> outcome.Outcome:
@@ -167,11 +126,11 @@ def _outcome(run: _Run, wall: float, virtual: float) -> outcome.Outcome:
         preemptions=meter.suspensions("Preempted"),
         suspensions_node_lost=meter.suspensions("NodeLost"),
         nodes_lost=int(loss is not None),
-        restarts=len(run.operators) - 1,
+        restarts=len(run.operators.made) - 1,
         gpu_use=meter.gpu_ms / capacity if capacity else 0.0,
         checks=audit.checks,
         violations=tuple(str(violation) for violation in audit.violations),
-        requests=run.requests(),
+        requests=run.operators.requests(),
         story=story.tell(run.asks, meter.lives, loss, crash),
         wall_s=wall,
         virtual_s=virtual,

@@ -16,10 +16,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection, resource_tracker
 from multiprocessing.context import SpawnProcess
+from typing import Any, Protocol, TypeVar
 
-from lstqueue.demo import outcome, play
-
+Report = Callable[[int, int, float], None]
+"""Takes finished jobs, busy GPUs and virtual seconds."""
 Told = Callable[[str, int, int, float], None]
+
+_Outcome = TypeVar("_Outcome", covariant=True)
+
+
+class Plan(Protocol[_Outcome]):
+    """What to run in a process; it and what comes of it are pickled."""
+
+    @property
+    def name(self) -> str:
+        """What this run is called beside the others."""
+        ...
+
+    def play(self, report: Report) -> _Outcome:
+        """Run to the end."""
+        ...
 
 
 class RunError(Exception):
@@ -28,17 +44,25 @@ class RunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    order: str
+    name: str
     process: SpawnProcess
     news: connection.Connection
 
 
-def play_all(plans: Sequence[play.Plan], told: Told) -> list[outcome.Outcome]:
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """The last that a child says: what came of its run, or else what went wrong."""
+
+    outcome: Any = None
+    problem: str = ""
+
+
+def play_all(plans: Sequence[Plan[_Outcome]], told: Told) -> list[_Outcome]:
     """Run the plans side by side and return their outcomes in the same order.
 
     Args:
-        plans: what to run, each with another order.
-        told: called here with an order, finished jobs, busy GPUs and virtual seconds, as jobs finish.
+        plans: what to run, each with another name.
+        told: called here with a name, finished jobs, busy GPUs and virtual seconds, as jobs finish.
 
     Raises:
         RunError: one of the runs failed; the others were ended.
@@ -58,14 +82,14 @@ def play_all(plans: Sequence[play.Plan], told: Told) -> list[outcome.Outcome]:
             run.news.close()
 
 
-def _start(plan: play.Plan) -> _Run:
+def _start(plan: Plan[Any]) -> _Run:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(plan, theirs), name=plan.order, daemon=True)
+    process = context.Process(target=_child, args=(plan, theirs), name=plan.name, daemon=True)
     process.start()
     # With the last writing end gone, the death of the child ends the pipe.
     theirs.close()
-    return _Run(plan.order, process, ours)
+    return _Run(plan.name, process, ours)
 
 
 @contextlib.contextmanager
@@ -78,31 +102,31 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _follow(runs: Sequence[_Run], told: Told) -> list[outcome.Outcome]:
+def _follow(runs: Sequence[_Run], told: Told) -> list[Any]:
     """Read every pipe until each has brought an outcome."""
-    outcomes: dict[str, outcome.Outcome] = {}
+    outcomes: dict[str, Any] = {}
     while len(outcomes) < len(runs):
-        waiting = [run for run in runs if run.order not in outcomes]
+        waiting = [run for run in runs if run.name not in outcomes]
         ready = connection.wait([run.news for run in waiting])
         for run in waiting:
             if run.news not in ready:
                 continue
             item = _receive(run)
-            if isinstance(item, outcome.Outcome):
-                outcomes[run.order] = item
+            if isinstance(item, _Ended):
+                outcomes[run.name] = item.outcome
             else:
-                told(run.order, *item)
-    return [outcomes[run.order] for run in runs]
+                told(run.name, *item)
+    return [outcomes[run.name] for run in runs]
 
 
-def _receive(run: _Run) -> outcome.Outcome | tuple[int, int, float]:
+def _receive(run: _Run) -> _Ended | tuple[int, int, float]:
     try:
-        item: outcome.Outcome | tuple[int, int, float] | str = run.news.recv()
+        item: _Ended | tuple[int, int, float] = run.news.recv()
     except (EOFError, ConnectionError):
         run.process.join()
-        raise RunError(f'the run "{run.order}" died: {_cause(run.process.exitcode)}') from None
-    if isinstance(item, str):
-        raise RunError(f'the run "{run.order}" failed: {item}')
+        raise RunError(f'the run "{run.name}" died: {_cause(run.process.exitcode)}') from None
+    if isinstance(item, _Ended) and item.problem:
+        raise RunError(f'the run "{run.name}" failed: {item.problem}')
     return item
 
 
@@ -114,14 +138,13 @@ def _cause(code: int | None) -> str:
     return f"exit code {code}"
 
 
-def _child(plan: play.Plan, news: connection.Connection) -> None:
+def _child(plan: Plan[Any], news: connection.Connection) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     logging.basicConfig(level=logging.WARNING)
-    item: outcome.Outcome | str
     try:
-        item = play.play(plan, lambda *progress: _tell(news, progress))
+        item = _Ended(plan.play(lambda *progress: _tell(news, progress)))
     except Exception as error:
-        item = _words(error)
+        item = _Ended(problem=_words(error))
     _tell(news, item)
 
 
@@ -132,7 +155,7 @@ def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _tell(news: connection.Connection, item: outcome.Outcome | tuple[int, int, float] | str) -> None:
+def _tell(news: connection.Connection, item: _Ended | tuple[int, int, float]) -> None:
     try:
         news.send(item)
     except ConnectionError:

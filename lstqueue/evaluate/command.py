@@ -106,13 +106,7 @@ def run(options: Options) -> int:
     Raises:
         click.ClickException: An option cannot be met, or a file not be read or written.
     """
-    written = (
-        (options.json_path, "--json"), (options.log_path, "--log"), (options.report_path, "--report")
-    )  # fmt: skip
-    for path, hint in written:
-        if path is not None and not path.parent.is_dir():
-            what = f"folder {str(path.parent)!r} does not exist; create it, or name another file"
-            raise click.BadParameter(what, param_hint=hint)
+    check_folders(options)
     terminal = console.Console(stderr=True)
     with contextlib.ExitStack() as files:
         made = _prepared(options, _opened(options.log_path, files))
@@ -127,6 +121,21 @@ def run(options: Options) -> int:
     if options.report_path is not None and made.recorder is not None:
         write(options.report_path, _report(options, made, outcome, output.as_json(found)))
     return 1 if found.broken else 0
+
+
+def check_folders(options: Options) -> None:
+    """Find out before anything is replayed whether there is a folder for each file that is to be written.
+
+    Raises:
+        click.BadParameter: There is none.
+    """
+    written = (
+        (options.json_path, "--json"), (options.log_path, "--log"), (options.report_path, "--report")
+    )  # fmt: skip
+    for path, hint in written:
+        if path is not None and not path.parent.is_dir():
+            what = f"folder {str(path.parent)!r} does not exist; create it, or name another file"
+            raise click.BadParameter(what, param_hint=hint)
 
 
 def evaluated(options: Options, told: Callable[[replay.Progress], None]) -> output.Result:
@@ -189,7 +198,7 @@ class _Prepared:
 def _prepared(options: Options, events: TextIO | None) -> _Prepared:
     """Build everything a replay needs."""
     shape = world.Shape(options.nodes, options.gpus_per_node)
-    costs, pass_every = _costs(options), duration(options.pass_every, "--pass-every")
+    spent, pass_every = costs(options), duration(options.pass_every, "--pass-every")
     known = (policies.PolicyError, traces.TraceError, deadlines.DeadlineError, estimates.EstimateError)
     try:
         policy = policies.named(options.policy)
@@ -200,7 +209,7 @@ def _prepared(options: Options, events: TextIO | None) -> _Prepared:
         raise click.ClickException(str(error)) from error
     books = None
     if options.invariants:
-        books = check.Books(shape, checkpoint=costs.checkpoint, saves_on_suspend=costs.saves_on_suspend)
+        books = check.Books(shape, checkpoint=spent.checkpoint, saves_on_suspend=spent.saves_on_suspend)
     recorder = record.Recorder() if options.report_path is not None else None
     witnesses: list[world.Witness] = [] if books is None else [books]
     if recorder is not None:
@@ -208,14 +217,14 @@ def _prepared(options: Options, events: TextIO | None) -> _Prepared:
     log = digest.Log(events)
     place = world.World(
         shape,
-        costs,
+        spent,
         policy.queued(model.Queue(lives.QUEUE)),
         log=log,
         witnesses=witnesses,
         wear=_wear(options, shape, load.works[0].submit),
     )
     again = replay.Replay(load, place, estimator, config=config, pass_every=pass_every)
-    return _Prepared(load, shape, costs, policy, books, recorder, log, Meter(), again)
+    return _Prepared(load, shape, spent, policy, books, recorder, log, Meter(), again)
 
 
 def loaded(options: Options, shape: world.Shape) -> workload.Workload:
@@ -258,8 +267,12 @@ def _opened(path: pathlib.Path | None, files: contextlib.ExitStack) -> TextIO | 
         raise click.FileError(str(path), hint=error.strerror) from error
 
 
-def _costs(options: Options) -> lives.Costs:
-    """The preset's costs, and those that were named over them."""
+def costs(options: Options) -> lives.Costs:
+    """The preset's costs, and those that were named over them.
+
+    Raises:
+        click.UsageError: One cannot be, or not beside another.
+    """
     given = {**SETTINGS[options.settings], **options.costs}
     times = {name: duration(text, f"--{name}") for name, text in given.items()}
     if "grace" in times and "termination" not in times:

@@ -61,7 +61,9 @@ class Operator:
             fence=fence,
         )
         self.metrics = metrics.Metrics()
-        self._bell = bell.Bell(quiet=self.settings.quiet, at_most=self.settings.at_most)
+        self._bell = bell.Bell(
+            quiet=self.settings.quiet, at_most=self.settings.at_most, apart=self.settings.pass_every
+        )
         self.cache = caches.Cache(self._bell.ring)
         # Words have an allowance of their own, so that nothing that counts ever waits for them.
         self.words = limits.LimitedApi(

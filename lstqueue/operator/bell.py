@@ -1,7 +1,8 @@
 """The bell that starts passes: it batches what rings in a burst, and wakes at a time when nothing does.
 
 A pass starts after `quiet` seconds without a ring, at most `at_most` seconds after the first one, so that a
-burst of a thousand events costs one pass and a steady drizzle cannot put passes off for ever.
+burst of a thousand events costs one pass and a steady drizzle cannot put passes off for ever; and never
+sooner than `apart` seconds after the one before, whatever rings.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import asyncio
 class Bell:
     """One waiter, many ringers, one event loop."""
 
-    def __init__(self, *, quiet: float, at_most: float) -> None:
+    def __init__(self, *, quiet: float, at_most: float, apart: float = 0.0) -> None:
         self._quiet = quiet
         self._at_most = at_most
+        self._apart = apart
         self._event = asyncio.Event()
 
     def ring(self) -> None:
@@ -23,6 +25,14 @@ class Bell:
 
     async def wait(self, seconds: float | None) -> None:
         """Return when a pass is due: after a batch of rings, or after `seconds` without any."""
+        loop = asyncio.get_running_loop()
+        earliest = loop.time() + self._apart
+        await self._batch(seconds)
+        if (left := earliest - loop.time()) > 0:
+            await asyncio.sleep(left)
+            self._event.clear()  # the pass that comes now sees what rang meanwhile
+
+    async def _batch(self, seconds: float | None) -> None:
         if not await self._rung(seconds):
             return
         loop = asyncio.get_running_loop()

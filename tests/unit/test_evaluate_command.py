@@ -100,7 +100,7 @@ def test_a_trace_that_is_not_there_is_refused() -> None:
 
 def test_the_acceptance_settings_cost_only_restarts(trace: str) -> None:
     options = command.Options(trace, 2, 8, "lst", "file", 1, settings="acceptance", costs={"launch": "5s"})
-    costs = command._costs(options)
+    costs = command.costs(options)
     assert (costs.launch, costs.restore, costs.checkpoint) == (5_000, 120_000, 1_800_000)
     assert costs.grace == costs.termination == costs.bind == costs.lag == 0
 

@@ -8,12 +8,12 @@ from lstqueue.operator import bell
 QUIET, AT_MOST = 0.05, 1.0
 
 
-def wait(seconds, *rings, quiet=QUIET):
+def wait(seconds, *rings, quiet=QUIET, apart=0.0):
     """Return how long a wait takes while it rings at these times, and whether the next one is due."""
 
     async def main():
         loop = asyncio.get_running_loop()
-        one = bell.Bell(quiet=quiet, at_most=AT_MOST)
+        one = bell.Bell(quiet=quiet, at_most=AT_MOST, apart=apart)
         for at in rings:
             loop.call_later(at, one.ring)
         await one.wait(seconds)
@@ -64,3 +64,10 @@ def test_a_ring_at_the_very_moment_the_time_is_up_is_answered_now_or_at_once():
     took, due = wait(3, 3)
     assert took <= 3.05
     assert took > 3 or due
+
+
+def test_passes_are_so_far_apart_whatever_rings():
+    assert wait(600, 3, apart=60)[0] == 60
+    assert wait(0, apart=60)[0] == 60
+    assert wait(600, 3, 59, apart=60)[0] == 60
+    assert wait(600, 90, apart=60)[0] == 90.05

@@ -1,0 +1,143 @@
+"""What `lstqueue evaluate run --through embedded` does: both replays, and a table of the two."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+
+import click
+from rich import console, progress
+
+from lstqueue.demo import processes
+from lstqueue.engine import model
+from lstqueue.evaluate import command, deadlines, estimates, figures, output, replay, traces, world
+from lstqueue.evaluate import policies as pure_policies
+from lstqueue.through import manifests, play, policies, report
+
+EXACT = "exact"
+KNOWN = (
+    traces.TraceError, deadlines.DeadlineError, estimates.EstimateError,
+    pure_policies.PolicyError, policies.UnspeakableError, manifests.CostError,
+)  # fmt: skip
+
+
+def run(options: command.Options) -> int:
+    """Replay by the engine alone and through the operator; return the exit code, 1 when anything was broken.
+
+    Raises:
+        click.ClickException: An option cannot be met, or a file not be read or written.
+    """
+    _refuse(options)
+    command.check_folders(options)
+    plan = planned(options)
+    terminal = console.Console(stderr=True)
+    output.introduce(terminal, plan.load, plan.shape, pure_policies.named(options.policy))
+    with _bars(terminal) as bars:
+        pure = _pure(options, bars, len(plan.load.works))
+        began = time.perf_counter()
+        played = _played(plan, bars)
+        wall = time.perf_counter() - began
+    found = _result(options, plan, played, wall=wall, bound=pure.bound)
+    told = report.as_json(found, pure, played)
+    report.conclude(console.Console(), told)
+    if options.json_path is not None:
+        command.write(options.json_path, json.dumps(told, indent=2) + "\n")
+    return 1 if found.broken or pure.broken else 0
+
+
+def _refuse(options: command.Options) -> None:
+    """Refuse what only the evaluator's own world has, rather than leave it out of one of two replays.
+
+    Raises:
+        click.UsageError: Names the option.
+    """
+    asked = {
+        "--failures": options.failures,
+        "--gpu-failures": options.gpu_failures,
+        "--drains": options.drains,
+        "--lag": "lag" in options.costs and command.duration(options.costs["lag"], "--lag"),
+        "--log": options.log_path,
+        "--report": options.report_path,
+        "--estimates last-two": options.estimates == "last-two",
+    }
+    for name, given in asked.items():
+        if given:
+            raise click.UsageError(f"{name} does not go with --through; leave one of them out")
+
+
+def planned(options: command.Options) -> play.Plan:
+    """Return what the operator is to run.
+
+    Raises:
+        click.ClickException: An option cannot be met, or a file not be read.
+    """
+    shape = world.Shape(options.nodes, options.gpus_per_node)
+    costs = command.costs(options)
+    engine = model.Config() if options.verdicts else model.Config(forecast_depth=0)
+    if options.estimates == EXACT:
+        engine = dataclasses.replace(engine, lo_factor=1.0, hi_factor=1.0)
+    try:
+        manifests.check(costs)
+        queue = policies.queue(pure_policies.named(options.policy))
+        load = command.loaded(options, shape)
+        estimator = estimates.parse(options.estimates, seed=options.seed, config=engine)
+    except KNOWN as error:
+        raise click.ClickException(str(error)) from error
+    estimated = {work.key: estimator.ask(work) for work in load.works}
+    every = command.duration(options.pass_every, "--pass-every")
+    return play.Plan(options.policy, load, estimated, shape, queue, costs, engine, every)
+
+
+def _pure(options: command.Options, bars: progress.Progress, jobs: int) -> output.Result:
+    bar = bars.add_task("engine alone", total=jobs)
+
+    def told(now: replay.Progress) -> None:
+        bars.update(bar, completed=now.done)
+
+    return command.evaluated(options, told)
+
+
+def _played(plan: play.Plan, bars: progress.Progress) -> play.Played:
+    bar = bars.add_task("through the operator", total=len(plan.load.works))
+
+    def told(_name: str, finished: int, _gpus: int, _seconds: float) -> None:
+        bars.update(bar, completed=finished)
+
+    try:
+        return processes.play_all([plan], told)[0]
+    except processes.RunError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _result(
+    options: command.Options, plan: play.Plan, played: play.Played, *, wall: float, bound: float | None
+) -> output.Result:
+    outcome = played.outcome
+    return output.Result(
+        options=output.Asked(options.policy, options.trace, options.seed),
+        seen=figures.of(outcome, plan.shape),
+        dropped=dict(plan.load.dropped),
+        latency_s=figures.Spread(),
+        passes=outcome.passes,
+        checks=played.checks,
+        broken=len(played.violations),
+        wall_s=wall,
+        cpu_s=played.cpu_s,
+        virtual_s=(outcome.ended - outcome.began) / 1000,
+        peak_rss_mib=played.peak_rss_mib,
+        digest=played.digest,
+        stuck=outcome.stuck,
+        bound=bound,
+    )
+
+
+def _bars(terminal: console.Console) -> progress.Progress:
+    return progress.Progress(
+        progress.TextColumn("{task.description:<20}"),
+        progress.BarColumn(bar_width=30),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("jobs done"),
+        progress.TimeElapsedColumn(),
+        console=terminal,
+    )

@@ -1,0 +1,87 @@
+"""What is said of two replays of the same jobs: by the engine alone, and through the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich import console, table
+
+from lstqueue.evaluate import output
+from lstqueue.through import play
+
+SHOWN = 20
+"""How many broken invariants, and jobs that were told otherwise, are named."""
+
+COMPARED = (
+    ("deadlines met", "deadline_ratio", "{:.2%}"),
+    ("of those that could be met", "feasible_ratio", "{:.2%}"),
+    ("the same by GPU hours", "gpu_hour_ratio", "{:.2%}"),
+    ("gangs of 16 GPUs and more", "wide_met", "{:,}"),
+    ("suspensions for others, per job", "preemptions_per_job", "{:.3f}"),
+    ("runs ended otherwise", "disruptions", "{:,}"),
+    ("GPU time lost to both", "lost_gpu_share", "{:.2%}"),
+    ("mean wait until the first start, s", "wait_s", "{:,.0f}"),
+    ("mean of submission to completion, s", "jct_s", "{:,.0f}"),
+    ("GPUs in use while jobs arrived", "gpu_allocation", "{:.2%}"),
+    ("GPUs idle while jobs waited", "idle_wanted_share", "{:.2%}"),
+    ("decision passes", "passes", "{:,}"),
+    ("invariant checks", "invariant_checks", "{:,}"),
+    ("invariants broken", "invariants_broken", "{:,}"),
+    ("wall time, s", "wall_s", "{:.1f}"),
+    ("CPU time, s", "cpu_s", "{:.1f}"),
+    ("peak memory, MiB", "peak_rss_mib", "{:.0f}"),
+)
+"""What the table has: words, key of the JSON, form."""
+
+
+def as_json(found: output.Result, pure: output.Result, played: play.Played) -> dict[str, Any]:
+    """Return the figures of the replay through the operator, those of the engine alone in `pure`.
+
+    The keys are those of `evaluate run`; decisions are not timed here. Beside them: `audit` (`checks`,
+    `violated`, and the first in words), what the operator asked of the API (`requests`, `writes_per_job`),
+    `told_otherwise` (jobs whose DeadlineMissed says another thing than their pods), and `above_pure`, by how
+    much ratios and shares are above those of `pure`.
+    """
+    told, alone = output.as_json(found), output.as_json(pure)
+    ratios = ("deadline_ratio", "feasible_ratio", "gpu_hour_ratio", "preemptions_per_job", "lost_gpu_share")
+    return {
+        **told,
+        "through": "embedded",
+        "audit": {
+            "checks": played.checks,
+            "violated": len(played.violations),
+            "violations": list(played.violations[:SHOWN]),
+        },
+        "requests": dict(played.requests),
+        "writes_per_job": round(played.writes / max(found.seen.jobs, 1), output.DIGITS),
+        "told_otherwise": list(played.told_otherwise[:SHOWN]),
+        "above_pure": {key: _above(told[key], alone[key]) for key in ratios},
+        "pure": alone,
+    }
+
+
+def conclude(terminal: console.Console, told: Mapping[str, Any]) -> None:
+    """Print both columns, and what was broken."""
+    shown = table.Table(title=f"{told['policy']} on {told['trace']}")
+    for name in ("", "engine alone", "through the operator"):
+        shown.add_column(name, justify="right" if name else "left")
+    for words, key, form in COMPARED:
+        shown.add_row(words, *(_cell(one[key], form) for one in (told["pure"], told)))
+    shown.add_row("writes to the API, per job", "-", f"{told['writes_per_job']:.1f}")
+    terminal.print(shown)
+    for words in told["audit"]["violations"]:
+        terminal.print(f"broken: {words}", style="red", markup=False)
+    for key in told["told_otherwise"]:
+        terminal.print(f"{key} was told another thing of its deadline than its pods say", markup=False)
+    if told["stuck"]:
+        terminal.print("Some jobs never ended.", style="red")
+
+
+def _above(value: float | None, other: float | None) -> float | None:
+    return None if value is None or other is None else round(value - other, output.DIGITS)
+
+
+def _cell(value: Any, form: str) -> str:
+    value = value["mean"] if isinstance(value, Mapping) else value
+    return "-" if value is None else form.format(value)

@@ -1,0 +1,137 @@
+"""A trace through the operator beside the engine alone: the same deadlines, and what is refused."""
+
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+import pytest
+from click import testing
+
+from lstqueue import cli
+from lstqueue.evaluate import command, figures
+from lstqueue.evaluate import policies as pure_policies
+from lstqueue.through import command as through
+from lstqueue.through import policies
+
+TRACE = """\
+key,submit_ms,duration_ms,gpus,deadline_ms
+first,0,7200000,16,90000000
+small,60000,600000,1,
+narrow,600000,5400000,8,7000000
+late,700000,3600000,8,4400000
+wide,1200000,3600000,16,8000000
+last,1300000,1800000,4,
+"""
+
+
+def _run(trace: pathlib.Path, *arguments: str) -> testing.Result:
+    given = ["evaluate", "run", "--trace", f"lstqueue:{trace}", "--nodes", "2", "--through", "embedded"]
+    return testing.CliRunner().invoke(cli.main, [*given, *arguments])
+
+
+@pytest.fixture
+def trace(tmp_path: pathlib.Path) -> pathlib.Path:
+    path = tmp_path / "trace.csv"
+    path.write_text(TRACE)
+    return path
+
+
+def _agree(found: dict[str, Any], pure: dict[str, Any]) -> None:
+    for key in ("jobs", "completed", "deadline_jobs", "met", "wide_met", "preemptions", "disruptions"):
+        assert found[key] == pure[key], key
+    assert found["lost_gpu_share"] == pytest.approx(pure["lost_gpu_share"], rel=0.02)
+    assert found["jct_s"]["mean"] == pytest.approx(pure["jct_s"]["mean"], rel=0.01)
+    assert found["wait_s"]["mean"] == pytest.approx(pure["wait_s"]["mean"], rel=0.01)
+    assert found["gpu_allocation"] == pytest.approx(pure["gpu_allocation"], rel=0.01)
+    assert found["idle_wanted_share"] == pytest.approx(pure["idle_wanted_share"], abs=0.01)
+
+
+def test_the_operator_meets_the_deadlines_that_the_engine_alone_meets(trace: pathlib.Path) -> None:
+    options = command.Options(
+        trace=f"lstqueue:{trace}",
+        nodes=2,
+        gpus_per_node=8,
+        policy="lst",
+        deadlines="file",
+        seed=1,
+        settings="acceptance",
+    )
+    plan = through.planned(options)
+    played = plan.play(lambda *_: None)
+    assert (played.violations, played.told_otherwise, played.outcome.stuck) == ((), (), False)
+    assert played.checks > 100
+    assert played.writes > 6
+    pure = command.evaluated(options, lambda _: None)
+    assert pure.seen.preemptions > 0
+    _agree(dataclasses.asdict(figures.of(played.outcome, plan.shape)), dataclasses.asdict(pure.seen))
+
+
+@pytest.mark.slow
+def test_both_replays_are_shown_side_by_side_and_written(trace: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "figures.json"
+    result = _run(trace, "--estimates", "lognormal:0.5", "--json", str(path))
+    assert result.exit_code == 0, result.output
+    assert "through the operator" in result.output
+    found = json.loads(path.read_text())
+    assert found["through"] == "embedded"
+    assert (found["completed"], found["stuck"], found["told_otherwise"]) == (6, False, [])
+    assert found["audit"]["violated"] == found["invariants_broken"] == 0
+    assert found["audit"]["checks"] == found["invariant_checks"] > 100
+    assert found["writes_per_job"] > 1
+    assert found["above_pure"]["deadline_ratio"] == found["deadline_ratio"] - found["pure"]["deadline_ratio"]
+    assert set(found["pure"]) < set(found)
+
+
+def test_policies_that_a_queue_cannot_say_are_refused_by_name(trace: pathlib.Path) -> None:
+    result = _run(trace, "--policy", "naive-lst")
+    assert result.exit_code == 1
+    assert "naive-lst sets switches, which no GPUQueue can say; --through takes lst, " in result.output
+    assert {"lst", "lst-no-shed", "lst-no-preempt", "lst-no-share", "edf", "fifo"} <= {*policies.speakable()}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("lst", {}),
+        ("edf", {"order": "edf"}),
+        ("lst-no-share", {"overload": {"bestEffortShare": "0%"}}),
+        (
+            "fifo",
+            {
+                "order": "fifo",
+                "preemption": {"withinQueue": "Never"},
+                "overload": {"shedding": False, "bestEffortShare": "0%"},
+            },
+        ),
+    ],
+)
+def test_a_policy_is_the_queue_that_says_it(name: str, said: dict[str, object]) -> None:
+    spec = policies.queue(pure_policies.named(name))["spec"]
+    del spec["pools"]
+    assert spec == said
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--failures", "1"),
+        ("--gpu-failures", "1"),
+        ("--drains", "1"),
+        ("--lag", "1s"),
+        ("--log", "events.log"),
+        ("--report", "page.html"),
+        ("--estimates", "last-two"),
+    ],
+)
+def test_what_only_one_of_the_two_worlds_has_is_refused(trace: pathlib.Path, given: tuple[str, str]) -> None:
+    result = _run(trace, *given)
+    assert result.exit_code == 2
+    assert f"{given[0]}" in result.output
+    assert "does not go with --through; leave one of them out" in " ".join(result.output.split())
+
+
+def test_a_later_start_that_is_quicker_than_the_first_is_refused(trace: pathlib.Path) -> None:
+    result = _run(trace, "--launch", "5m", "--restore", "1m")
+    assert result.exit_code == 1
+    assert "--restore 1m is less than --launch 5m" in result.output
