@@ -94,7 +94,7 @@ class Toleration(base.Model):
     """Effect of the taint; absent for every effect."""
 
 
-_NOMINAL_SCHEMA = {
+_QUANTITY_SCHEMA = {
     "x-kubernetes-int-or-string": True,
     "anyOf": [{"type": "integer"}, {"type": "string"}],
     "maxLength": quantities.MAX_LENGTH,
@@ -106,12 +106,15 @@ class Resource(base.Model):
 
     name: Annotated[pydantic.StrictStr, pydantic.Field(min_length=1, max_length=317, pattern=_RESOURCE_NAME)]
     """Name of the resource, as in a container's requests."""
-    nominal: Annotated[int, pydantic.WithJsonSchema(_NOMINAL_SCHEMA)]
-    """How much of it the jobs of this queue may hold at once."""
+    nominal: Annotated[int, pydantic.WithJsonSchema(_QUANTITY_SCHEMA)]
+    """How much of it the jobs of this queue may hold at once; what they do not use is lent within its
+    cohort, and taken back when they need it."""
+    borrowing_limit: Annotated[int, pydantic.WithJsonSchema(_QUANTITY_SCHEMA)] | None = None
+    """How much more of it they may borrow from other queues of the cohort; absent: as much as those lend."""
 
-    @pydantic.field_validator("nominal", mode="before")
+    @pydantic.field_validator("nominal", "borrowing_limit", mode="before")
     @classmethod
-    def _read_nominal(cls, value: Any, info: pydantic.ValidationInfo) -> int:
+    def _read_quantity(cls, value: Any, info: pydantic.ValidationInfo) -> int:
         # Without a readable name there is a problem already; the unit is then beside the point.
         return quantities.parse(info.data.get("name", "memory"), value)
 
@@ -232,8 +235,19 @@ class Spec(base.Model):
 
     pools: Annotated[tuple[Pool, ...], base.list_map(16, least=1), base.unique("name")]
     """The shares of nodes that jobs of this queue may use, the preferred ones first."""
+    cohort: (
+        Annotated[
+            pydantic.StrictStr,
+            pydantic.Field(min_length=1, max_length=63, pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+        ]
+        | None
+    ) = None
+    """Queues of one cohort lend each other quota. A pool name means the same nodes in all of them, and
+    queues outside of it use other nodes; a queue that contradicts an older one there admits nobody, and its
+    condition Conflict says so."""
     order: Order = Order.LST
-    """lst: least slack first. edf: earliest deadline first. fifo: in the order of creation."""
+    """lst: least slack first. edf: earliest deadline first. fifo: in the order of creation. In a cohort that
+    of its oldest queue holds."""
     defaults: Defaults | None = None
     """What jobs get that do not say otherwise."""
     namespace_selector: NamespaceSelector | None = None
@@ -276,6 +290,8 @@ class Usage(base.Model):
     """What admitted jobs hold."""
     nominal: Annotated[pydantic.StrictStr, pydantic.Field(max_length=quantities.MAX_LENGTH)]
     """The quota."""
+    borrowed: Annotated[pydantic.StrictStr, pydantic.Field(max_length=quantities.MAX_LENGTH)] | None = None
+    """What of `used` is beyond the quota; only in a cohort."""
 
 
 class Status(base.Model):

@@ -50,35 +50,56 @@ def _existing_has_no_value(new: Any, _old: Any) -> bool:
     return new.get("operator") != "Exists" or not new.get("value")
 
 
-@RULES.rule(
-    "spec.pools[name].resources[name].nominal",
-    # A suffix alone is a quantity of zero to the API server, and surely a slip of whoever wrote it.
-    cel=f"""type(self) == int ? self >= 0 && self <= {quantities.LARGEST}
-        : (self.matches('[0-9]') && isQuantity(self)
-        && quantity(self).compareTo(quantity('0')) >= 0 && quantity(self).compareTo(quantity('1E')) <= 0)""",
-    problem="this is not a quantity from 0 to 1E",
-    remedy='write one such as 64, "500m" or "2Ti"',
-)
-def _nominal_is_a_quantity(new: Any, _old: Any) -> bool:
+def _is_quantity(new: Any, _old: Any) -> bool:
     try:
         return type(new) is not float and quantities.parse("memory", new) >= 0
     except errors.BadValueError:
         return False
 
 
+def _pieces_are_whole(field: str) -> cel.Twin:
+    def holds(new: Any, _old: Any) -> bool:
+        name, amount = new["name"], new.get(field)
+        if amount is None or quantities.divisible(name) or type(amount) is int:
+            return True
+        return not field_rules.matches(_PART, amount)
+
+    return holds
+
+
+for _field, _has in (("nominal", ""), ("borrowingLimit", "!has(self.borrowingLimit) || ")):
+    RULES.rule(
+        f"spec.pools[name].resources[name].{_field}",
+        # A suffix alone is a quantity of zero to the API server, and surely a slip of whoever wrote it.
+        cel=f"""type(self) == int ? self >= 0 && self <= {quantities.LARGEST}
+            : (self.matches('[0-9]') && isQuantity(self)
+            && quantity(self).compareTo(quantity('0')) >= 0
+            && quantity(self).compareTo(quantity('1E')) <= 0)""",
+        problem="this is not a quantity from 0 to 1E",
+        remedy='write one such as 64, "500m" or "2Ti"',
+    )(_is_quantity)
+    RULES.rule(
+        "spec.pools[name].resources[name]",
+        cel=f"""{_has}self.name in ['cpu', 'memory', 'ephemeral-storage']
+            || self.name.startsWith('hugepages-')
+            || type(self.{_field}) == int || !self.{_field}.matches('{_PART}')""",
+        problem="all but cpu, memory and ephemeral-storage comes in whole pieces",
+        remedy="write a whole number such as 8",
+        field=f".{_field}",
+    )(_pieces_are_whole(_field))
+
+
 @RULES.rule(
-    "spec.pools[name].resources[name]",
-    cel=f"""self.name in ['cpu', 'memory', 'ephemeral-storage'] || self.name.startsWith('hugepages-')
-        || type(self.nominal) == int || !self.nominal.matches('{_PART}')""",
-    problem="all but cpu, memory and ephemeral-storage comes in whole pieces",
-    remedy="write a whole number such as 8",
-    field=".nominal",
+    "spec",
+    cel="""has(self.cohort)
+        || self.pools.all(p, !has(p.resources) || p.resources.all(r, !has(r.borrowingLimit)))""",
+    problem="borrowingLimit is about what is borrowed within a cohort, and the queue is in none",
+    remedy="set cohort, or remove borrowingLimit",
+    field=".cohort",
 )
-def _pieces_are_whole(new: Any, _old: Any) -> bool:
-    name, nominal = new["name"], new["nominal"]
-    if quantities.divisible(name) or type(nominal) is int:
-        return True
-    return not field_rules.matches(_PART, nominal)
+def _borrowers_have_a_cohort(new: Any, _old: Any) -> bool:
+    resources = [one for pool in new["pools"] for one in pool.get("resources") or ()]
+    return bool(new.get("cohort")) or all(one.get("borrowingLimit") is None for one in resources)
 
 
 @RULES.rule(

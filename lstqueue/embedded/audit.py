@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lstqueue.api import names
@@ -184,10 +184,16 @@ class Audit:
             self._queues.pop(name, None)
         else:
             self._queues[name] = queue
-        nominal: Mapping[str, pods.Amounts] = queue.nominal if queue is not None else {}
-        pools = {pool for owner, pool in self._accounts.quotas if owner == name} | nominal.keys()
-        for pool in sorted(pools):
-            self._accounts.quota(name, pool).set_limit(nominal.get(pool), self._store.now_ms())
+        now, before = self._store.now_ms(), self._accounts.cohorts.get(name, "")
+        self._accounts.join(name, queue.cohort if queue is not None else "", now)
+        limits = {} if queue is None else {(name, pool): most for pool, most in queue.most.items()}
+        owners = {name}
+        for cohort in {before, "" if queue is None else queue.cohort} - {""}:
+            members = [one for one in self._queues.values() if one.cohort == cohort]
+            owners.add(f"cohort/{cohort}")
+            limits |= audit_facts.lent(cohort, members)
+        for owner in sorted(limits.keys() | {one for one in self._accounts.quotas if one[0] in owners}):
+            self._accounts.quota(*owner).set_limit(limits.get(owner), now)
 
     # Pods
 
@@ -289,8 +295,9 @@ class Audit:
         due = pod.holds and pod.uid in self._pods and self._is_up(pod.node)
         if pod.charge is not None and due is not pod.charged:
             pod.charged = due
-            quota = self._accounts.quota(*pod.charge)
-            quota.use_admitted(pod.requests, 1 if due else -1, since=pod.admitted_at)
+            for owner in self._accounts.charged(*pod.charge):
+                quota = self._accounts.quota(*owner)
+                quota.use_admitted(pod.requests, 1 if due else -1, since=pod.admitted_at)
 
     # Gangs
 
@@ -383,7 +390,8 @@ class Audit:
     def _reserve(self, place: tuple[str, str, str], requests: pods.Amounts, times: int) -> None:
         node, pool, queue = place
         self._accounts.node(node).reserve(requests, times)
-        self._accounts.quota(queue, pool).reserve(requests, times)
+        for owner in self._accounts.charged(queue, pool):
+            self._accounts.quota(*owner).reserve(requests, times)
 
     # What time alone can break
 

@@ -104,12 +104,17 @@ class Account:
         return found
 
 
+Quota = tuple[str, str]
+"""(queue, pool), or (cohort, pool) where the first is `cohort/` and its name."""
+
+
 class Accounts:
-    """All nodes and all quotas."""
+    """All nodes and all quotas, those of cohorts included; `cohorts` says in which one a queue is."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Account] = {}
-        self.quotas: dict[tuple[str, str], Account] = {}
+        self.quotas: dict[Quota, Account] = {}
+        self.cohorts: dict[str, str] = {}
         self._touched: dict[int, tuple[Account, bool]] = {}
 
     def node(self, name: str) -> Account:
@@ -127,6 +132,25 @@ class Accounts:
             account = self.quotas[queue, pool] = Account(f"queue {queue}, pool {pool}")
         self._touched[id(account)] = (account, False)
         return account
+
+    def charged(self, queue: str, pool: str) -> tuple[Quota, ...]:
+        """Return whose quota is used by what runs in a pool of a queue: its own, and that of its cohort."""
+        cohort = self.cohorts.get(queue, "")
+        return ((queue, pool), (f"cohort/{cohort}", pool)) if cohort else ((queue, pool),)
+
+    def join(self, queue: str, cohort: str, now: int) -> None:
+        """Have a queue, and all that it holds, be of a cohort from `now` (ms) on; "" for none."""
+        before = self.cohorts.get(queue, "")
+        if cohort == before:
+            return
+        self.cohorts[queue] = cohort
+        for (owner, pool), account in list(self.quotas.items()):
+            for name, times in ((before, -1), (cohort, 1)):
+                if owner == queue and name:
+                    shared = self.quota(f"cohort/{name}", pool)
+                    shared.use(account.used, times)
+                    shared.reserve(account.reserved, times)
+                    shared.disturbed_at = now
 
     def check(self, now: int, *, ours: bool) -> tuple[int, list[tuple[bool, Excess]]]:
         """Check what was touched since the last call; returns how many accounts, and (is a node, excess)."""

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from lstqueue.embedded import audit_accounts, audit_facts
 from lstqueue.embedded.controllers import pods
 
-Quota = tuple[str, str]
-"""(queue, pool)."""
+Quota = audit_accounts.Quota
 Sums = dict[str | Quota, Counter[str]]
 
 
@@ -71,25 +70,25 @@ class Claims:
         requests = dict(gang.members)
         own = self._pod_of(gang.namespace, gang.job) if gang.referenced else {}
         for group, node, pool, count in claim.places:
-            for place in (node, (gang.queue, pool)):
+            places: tuple[str | Quota, ...] = (node, *self._accounts.charged(gang.queue, pool))
+            for place in places:
                 need = needs.setdefault(place, Counter())
                 for name, amount in requests.get(group, own).items():
                     need[name] += count * amount
         for uid, _ in claim.victims:
-            for places, amounts in _has(self._gangs.get(uid)):
-                for place in places:
+            for held, amounts in self._has(self._gangs.get(uid)):
+                for place in held:
                     if place in needs:
                         needs[place].subtract(amounts)
         return {place: +need for place, need in needs.items()}
 
-
-def _has(gang: audit_facts.Gang | None) -> Iterator[tuple[Iterable[str | Quota], pods.Amounts]]:
-    """Yield what a victim still has: (node and quota, amounts)."""
-    if gang is None:
-        return
-    for pod in gang.present():
-        if pod.holds:
-            charged = [pod.charge] if pod.charge and pod.charged else []
-            yield (pod.node, *charged), pod.requests
-    for rank, (node, pool, queue) in gang.held.items():
-        yield (node, (queue, pool)), gang.members[rank][1]
+    def _has(self, gang: audit_facts.Gang | None) -> Iterator[tuple[Iterable[str | Quota], pods.Amounts]]:
+        """Yield what a victim still has: (node and quotas, amounts)."""
+        if gang is None:
+            return
+        for pod in gang.present():
+            if pod.holds:
+                charged = self._accounts.charged(*pod.charge) if pod.charge and pod.charged else ()
+                yield (pod.node, *charged), pod.requests
+        for rank, (node, pool, queue) in gang.held.items():
+            yield (node, *self._accounts.charged(queue, pool)), gang.members[rank][1]

@@ -7,7 +7,7 @@ reads objects cannot hide from the audit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -300,27 +300,46 @@ def _ranks(text: str) -> Iterator[int]:
 
 @dataclass(slots=True)
 class Queue:
-    """A GPUQueue: its timeouts in ms and its quotas by pool."""
+    """A GPUQueue: its timeouts in ms and its quotas by pool; `most` it may hold, borrowed included."""
 
     bind_timeout: int
     ready_timeout: int
     nominal: Mapping[str, pods.Amounts]
+    most: Mapping[str, pods.Amounts]
+    cohort: str
 
 
 def queue(raw: port.Object) -> Queue:
     """Read a GPUQueue."""
     spec = raw["spec"]
+    cohort = spec.get("cohort") or ""
+    nominal: dict[str, pods.Amounts] = {}
+    most: dict[str, pods.Amounts] = {}
+    for pool in spec.get("pools") or ():
+        has, may = nominal.setdefault(pool["name"], {}), most.setdefault(pool["name"], {})
+        for item in pool.get("resources") or ():
+            name, limit = item["name"], item.get("borrowingLimit")
+            has[name] = quantities.parse(name, item["nominal"])
+            if not cohort or limit is not None:
+                may[name] = has[name] + (quantities.parse(name, limit) if cohort else 0)
     return Queue(
         bind_timeout=durations.parse(spec.get("bindTimeout") or BIND_TIMEOUT),
         ready_timeout=durations.parse(spec.get("gangReadyTimeout") or READY_TIMEOUT),
-        nominal={
-            pool["name"]: {
-                item["name"]: quantities.parse(item["name"], item["nominal"])
-                for item in pool.get("resources") or ()
-            }
-            for pool in spec.get("pools") or ()
-        },
+        nominal=nominal,
+        most=most,
+        cohort=cohort,
     )
+
+
+def lent(cohort: str, queues: Iterable[Queue]) -> dict[tuple[str, str], pods.Amounts]:
+    """Return what the queues of a cohort may hold together: the sum of what they have, by pool."""
+    found: dict[tuple[str, str], pods.Amounts] = {}
+    for one in queues:
+        for pool, amounts in one.nominal.items():
+            sums = found.setdefault((f"cohort/{cohort}", pool), {})
+            for name, amount in amounts.items():
+                sums[name] = sums.get(name, 0) + amount
+    return found
 
 
 def _number(text: object) -> int:

@@ -64,6 +64,8 @@ def _void(known: kept.Kept, stake: Stake) -> str:
         return f'Queue "{job.queue}" is not there any more.'
     if queue.observed:
         return f'Queue "{job.queue}" only observes.'
+    if queue.conflict:
+        return f'Queue "{job.queue}" admits nobody: {queue.conflict}.'
     if queue.drained:
         return f'Queue "{job.queue}" is being drained.'
     if queue.max_importance is not None and job.importance > queue.max_importance:

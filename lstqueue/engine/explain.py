@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lstqueue.engine import fit, gangs, model, obstacles, pleas, reasons, room, shed, standing, words
+from lstqueue.engine import cohorts, fit, gangs, model, obstacles, pleas, reasons, room, shed, standing, words
 from lstqueue.engine.kept import Kept
 from lstqueue.topology.model import PODS
 from lstqueue.topology.table import Mask
@@ -109,7 +109,7 @@ def _free(kept: Kept, gang: gangs.Gang) -> tuple[tuple[str, int], ...]:
 
 
 def _blockers(kept: Kept, job: model.Job, gang: gangs.Gang, code: model.Code) -> tuple[model.Blocker, ...]:
-    if code is model.Code.QUEUE_HELD:
+    if code in (model.Code.QUEUE_HELD, model.Code.QUEUE_CONFLICT):
         return ()
     if (stake := kept.staked.get(job.uid)) is not None:
         there = [one for one in stake.victims if one.assigned]
@@ -138,7 +138,7 @@ def _holding(kept: Kept, gang: gangs.Gang, code: model.Code) -> list[model.Block
     mine = _nodes(kept, gang, lasting=True)
     found: list[tuple[int, str, model.Job]] = []
     for job in kept.snapshot.jobs:
-        if code is model.Code.QUOTA_EXCEEDED and job.queue != gang.queue:
+        if code is model.Code.QUOTA_EXCEEDED and not _shares(kept, job.queue, gang.queue):
             continue
         columns = [kept.nodes.index[part.node] for part in job.assigned if part.node in kept.nodes.index]
         if columns and bool(mine[columns].any()):
@@ -148,11 +148,15 @@ def _holding(kept: Kept, gang: gangs.Gang, code: model.Code) -> list[model.Block
                 end = here.finish.mid
             found.append((end, job.uid, job))
     for uid, stake in kept.staked.items():
-        other = code is model.Code.QUOTA_EXCEEDED and stake.whole.queue != gang.queue
+        other = code is model.Code.QUOTA_EXCEEDED and not _shares(kept, stake.whole.queue, gang.queue)
         if uid not in kept.claims.admit and not other and bool(mine[stake.whole.nodes].any()):
             found.append((standing.NEVER - 1, uid, stake.here.job))
     found.sort(key=lambda entry: entry[:2])
     return [model.Blocker(job.uid, job.namespace, job.name, "holding") for _, _, job in found[:MOST]]
+
+
+def _shares(kept: Kept, one: str, other: str) -> bool:
+    return cohorts.together(kept.queues.get(one), kept.queues.get(other))
 
 
 def _foreign(kept: Kept, gang: gangs.Gang, code: model.Code) -> Iterator[model.Blocker]:
@@ -173,10 +177,10 @@ def _start(kept: Kept, job: model.Job) -> tuple[int, int] | None:
 
 def _change(kept: Kept, job: model.Job, gang: gangs.Gang, code: model.Code) -> str:
     if code is model.Code.QUOTA_EXCEEDED:
-        pool, resource, needed, left, _ = reasons.tightest_quota(kept.free, gang, unused=False)
-        missing = words.amount(resource, needed - left)
+        least = reasons.tightest_quota(kept.free, gang, unused=False)
+        missing = words.amount(least.resource, least.needed - least.free)
         then = "it would start now" if _nodes_fit(kept.free, gang) else "it would wait for room on nodes only"
-        return f'With {missing} more of nominal quota in pool "{pool}" of queue "{job.queue}" {then}.'
+        return f'With {missing} more of nominal quota in pool "{least.pool}" of queue "{job.queue}" {then}.'
     if code is model.Code.NO_ROOM:
         return _reopen(kept, job, gang) or _smaller(kept, job, gang)
     if code is model.Code.RESERVED:
@@ -265,6 +269,7 @@ _ADVICE = {
     model.Code.QUOTA_TOO_SMALL: "Ask for less, or raise the nominal quota.",
     model.Code.WINDOW: "Ask for less, give a shorter estimate, or change the windows of the queue.",
     model.Code.BACKING_OFF: "Nothing: it is tried again by itself.",
+    model.Code.QUEUE_CONFLICT: "Correct the queue, or use another one.",
     model.Code.QUEUE_HELD: "Set the queue's stopPolicy to None, or use another queue.",
     model.Code.OBSERVING: "Set the queue's mode to Enforce, or use another queue.",
     model.Code.CLAIMING: "Nothing: it starts by itself.",

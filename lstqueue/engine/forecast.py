@@ -172,10 +172,11 @@ class _Play:
         heapq.heapify(self._events)
         self._places = stage.places[:lanes].copy()
         self._rows, self._needs = stage.rows[:, :lanes].copy(), stage.needs[:, :lanes].copy()
-        # Lanes whose head lacks quota: nothing to try before their queue gets some back.
+        # Lanes whose head lacks quota: nothing to try before their queue, or its cohort, gets some back.
         self._starved = np.zeros(lanes, dtype=np.bool_)
-        names = stage.queues[:lanes]
-        self._of_queue = {queue: np.array([name == queue for name in names]) for queue in set(names)}
+        self._accounts = free.quota.accounts
+        names = [self._accounts[queue] for queue in stage.queues[:lanes]]
+        self._of_account = {one: np.array([name == one for name in names]) for one in set(names)}
 
     def run(self, now: int) -> None:
         """Go from event to event until nobody asked about is missing or nothing more happens."""
@@ -269,7 +270,8 @@ class _Play:
 
     def _release(self, release: room.Release) -> None:
         self._free.release(release)
-        if release.charges and (lanes := self._of_queue.get(release.queue)) is not None:
+        lanes = self._of_account.get(self._accounts.get(release.queue, ""))
+        if release.charges and lanes is not None:
             self._starved &= ~lanes
 
     def _join(self, index: int) -> None:

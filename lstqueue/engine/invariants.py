@@ -11,7 +11,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lstqueue.engine import estimate, model
+from lstqueue.engine import cohorts, estimate, model
 from lstqueue.topology import eligibility
 
 Amounts = dict[str, int]
@@ -23,7 +23,7 @@ class Rule(enum.Enum):
     WHOLE_GANG = "a gang holds capacity for all of its members or for none"
     OVERCOMMIT = "we charge no node with more than it has"
     FOREIGN_OVERCOMMIT = "all pods of a node fit what it has"  # others may break it; reported, not ours
-    QUOTA = "no queue uses more of a pool than its nominal quota"
+    QUOTA = "no queue uses more of a pool than it has and may borrow, no cohort more than it has"
     ADMISSION = "only waiting jobs are admitted, once, where they may run"
     WAKE = "a plan wakes up after it was made"
     DELTA = "a plan changes only what differs"
@@ -157,18 +157,6 @@ def claimed_on_nodes(snapshot: model.Snapshot, job: model.Job) -> dict[str, Amou
     return {name: {key: max(0, amount) for key, amount in here.items()} for name, here in found.items()}
 
 
-def claimed_in_pools(snapshot: model.Snapshot, job: model.Job) -> dict[tuple[str, str], Amounts]:
-    """The same of its queue's pools: (queue, pool)."""
-    found: dict[tuple[str, str], Amounts] = {}
-    for index, _, pool, count in _places(job):
-        _add(found.setdefault((job.queue, pool), {}), job.groups[index].shape.requests, count)
-    for victim in victims_of(snapshot, job):
-        for part in victim.assigned:
-            if (key := (victim.queue, part.pool)) in found:
-                _add(found[key], victim.groups[part.group].shape.requests, -part.bound - part.held)
-    return {key: {name: max(0, amount) for name, amount in here.items()} for key, here in found.items()}
-
-
 def victims_of(snapshot: model.Snapshot, job: model.Job) -> list[model.Job]:
     """The victims of a job's claim that are still known in the attempt it names."""
     if job.state is not model.State.CLAIMING or job.claim is None:
@@ -187,27 +175,95 @@ def _places(job: model.Job) -> list[tuple[int, str, str, int]]:
     return found
 
 
-def _usage(snapshot: model.Snapshot) -> dict[tuple[str, str], Amounts]:
-    usage: dict[tuple[str, str], Amounts] = {}
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Who uses what: members that are there or expected by (queue, pool), and claims with their victims.
+
+    A claim is (queue, what it owns by pool, what its victims hold by (queue, pool)).
+    """
+
+    members: dict[tuple[str, str], Amounts]
+    claims: list[tuple[str, dict[str, Amounts], dict[tuple[str, str], Amounts]]]
+
+
+def _usage(snapshot: model.Snapshot) -> Usage:
+    usage = Usage({}, [])
     for job in snapshot.jobs:
-        for key, amounts in claimed_in_pools(snapshot, job).items():
-            _add(usage.setdefault(key, {}), tuple(amounts.items()), 1)
-        for part in job.assigned:
-            sums = usage.setdefault((job.queue, part.pool), {})
-            _add(sums, job.groups[part.group].shape.requests, part.bound + part.held)
+        _add_members(usage.members, job)
+        owned: dict[str, Amounts] = {}
+        for index, _, pool, count in _places(job):
+            _add(owned.setdefault(pool, {}), job.groups[index].shape.requests, count)
+        if owned:
+            held: dict[tuple[str, str], Amounts] = {}
+            for victim in victims_of(snapshot, job):
+                _add_members(held, victim)
+            usage.claims.append((job.queue, owned, held))
     return usage
+
+
+def _add_members(sums: dict[tuple[str, str], Amounts], job: model.Job) -> None:
+    for part in job.assigned:
+        here = sums.setdefault((job.queue, part.pool), {})
+        _add(here, job.groups[part.group].shape.requests, part.bound + part.held)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """How much of one resource of a pool some `queues` may use together; `subject` is the queue or cohort."""
+
+    subject: str
+    queues: tuple[str, ...]
+    pool: str
+    resource: str
+    most: int
+
+    def used(self, usage: Usage) -> int:
+        """What they use; of a claim what it owns beyond what its victims among them still hold."""
+        total = self._held(usage.members)
+        for queue, owned, held in usage.claims:
+            if queue in self.queues:
+                claimed = owned.get(self.pool, {}).get(self.resource, 0)
+                total += max(0, claimed - self._held(held))
+        return total
+
+    def _held(self, sums: Mapping[tuple[str, str], Amounts]) -> int:
+        return sum(sums.get((name, self.pool), {}).get(self.resource, 0) for name in self.queues)
+
+
+def accounts(snapshot: model.Snapshot) -> list[Account]:
+    """All that quotas say: of every queue what it has and may borrow, of every cohort what it has."""
+    settled = cohorts.settle({queue.name: queue for queue in snapshot.queues}, snapshot.nodes)
+    found: list[Account] = []
+    sums: dict[tuple[str, str, str], int] = {}
+    for queue in settled.values():
+        cohort = "" if queue.conflict else queue.cohort
+        for pool in queue.pools:
+            for name, nominal in pool.nominal:
+                limit = dict(pool.limits).get(name) if cohort else 0
+                if limit is not None:
+                    found.append(Account(queue.name, (queue.name,), pool.name, name, nominal + limit))
+                if cohort:
+                    sums[cohort, pool.name, name] = sums.get((cohort, pool.name, name), 0) + nominal
+    for (cohort, pool_name, name), total in sums.items():
+        members = [one for one in settled.values() if one.cohort == cohort and not one.conflict]
+        # Only who lists a resource has a quota of it; of cpu and memory others use what the nodes have.
+        listing = tuple(
+            one.name
+            for one in members
+            if any(pool.name == pool_name and name in dict(pool.nominal) for pool in one.pools)
+        )
+        found.append(Account(cohort, listing, pool_name, name, total))
+    return found
 
 
 def _quota_violations(snapshot: model.Snapshot) -> list[Violation]:
     usage = _usage(snapshot)
     found: list[Violation] = []
-    for queue in snapshot.queues:
-        for pool in queue.pools:
-            for name, nominal in pool.nominal:
-                used = usage.get((queue.name, pool.name), {}).get(name, 0)
-                if used > nominal:
-                    detail = f"pool {pool.name}, {name}: uses {used} of {nominal}"
-                    found.append(Violation(Rule.QUOTA, queue.name, detail))
+    for account in accounts(snapshot):
+        used = account.used(usage)
+        if used > account.most:
+            detail = f"pool {account.pool}, {account.resource}: uses {used} of {account.most}"
+            found.append(Violation(Rule.QUOTA, account.subject, detail))
     return found
 
 
@@ -272,7 +328,7 @@ def _turn_problems(job: model.Job, queue: model.Queue, admission: model.Admissio
         problems.append(f"it is {job.state.value}")
     if job.claim is not None and job.claim.groups != admission.groups:
         problems.append("it goes elsewhere than it claimed")
-    if queue.drained or queue.observed or (waits and queue.held):
+    if queue.drained or queue.observed or queue.conflict or (waits and queue.held):
         problems.append("its queue admits nobody")
     if job.not_before > now:
         problems.append("it backs off")
@@ -318,13 +374,10 @@ def _room_violations(snapshot: model.Snapshot, plan: model.Plan) -> list[Violati
                 detail = f"{name}: {total} of {has.get(name, 0)}, {added} of it added by the plan"
                 found.append(Violation(Rule.OVERCOMMIT, node.name, detail))
     usage, used_later = _usage(snapshot), _usage(later)
-    for queue in snapshot.queues:
-        for pool in queue.pools:
-            key = (queue.name, pool.name)
-            for name, nominal in pool.nominal:
-                total = used_later.get(key, {}).get(name, 0)
-                added = total - usage.get(key, {}).get(name, 0)
-                if added > 0 and total > nominal:
-                    detail = f"pool {pool.name}, {name}: {total} of {nominal}, {added} added by the plan"
-                    found.append(Violation(Rule.QUOTA, queue.name, detail))
+    for account in accounts(snapshot):
+        total, before_it = account.used(used_later), account.used(usage)
+        if total > max(before_it, account.most):
+            detail = f"pool {account.pool}, {account.resource}: {total} of {account.most}"
+            more = f"{detail}, {total - before_it} added by the plan"
+            found.append(Violation(Rule.QUOTA, account.subject, more))
     return found

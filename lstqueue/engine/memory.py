@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapp
 from typing import Any, TypeVar
 
 from lstqueue.engine import (
+    cohorts,
     fit,
     gangs,
     holdings,
@@ -98,6 +99,8 @@ class World:
         nodes: table.NodeTable,
         resources: tuple[str, ...],
     ) -> None:
+        self._given = queues
+        queues = cohorts.settle(queues, nodes.nodes)
         self.config, self.queues, self.nodes, self.resources = config, queues, nodes, resources
         self.allocatable, self.used = nodes.amounts(resources)
         self._seen: Mapping[str, Node] = {node.name: node for node in nodes.nodes}
@@ -135,7 +138,7 @@ class World:
         resources: tuple[str, ...],
     ) -> bool:
         """Whether all that a world is made of is as it was, and not too much has gathered in it."""
-        if (self.config, self.resources, self.queues) != (config, resources, queues):
+        if (self.config, self.resources, self._given) != (config, resources, queues):
             return False
         if not len(snapshot.nodes) == len(nodes) == len(self._seen):
             return False

@@ -82,6 +82,7 @@ class Code(enum.Enum):
     BACKING_OFF = "BackingOff"
     HELD_BACK = "HeldBack"
     QUEUE_HELD = "QueueHeld"  # its queue admits nobody for now
+    QUEUE_CONFLICT = "QueueConflict"  # its queue contradicts an older one, and admits nobody
     OBSERVING = "Observing"  # its queue only watches: forecasts, but no admissions
     CLAIMING = "Claiming"  # owns its place, and waits until those suspended for it have left
 

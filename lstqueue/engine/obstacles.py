@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lstqueue.engine import fit, gangs, model, room, words
+from lstqueue.engine import cohorts, fit, gangs, model, room, words
 from lstqueue.engine.kept import Kept
 from lstqueue.topology import capacity
 from lstqueue.topology.table import natural
@@ -152,7 +152,8 @@ def _lasting(kept: Kept, gang: gangs.Gang) -> Iterator[str]:
     if calm is None:
         return
     if not calm.quota_fits(gang):
-        holders = [job for job in _endless(kept) if job.queue == gang.queue]
+        mine = kept.queues[gang.queue]
+        holders = [job for job in _endless(kept) if cohorts.together(kept.queues.get(job.queue), mine)]
         yield from _no_estimate(holders, "holds its quota", "hold its quota")
     for member in gang.members:
         lacking = max((int(calm.ledger.total[one.row]) for one in member.options), default=0) < member.count

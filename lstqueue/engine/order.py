@@ -178,6 +178,8 @@ def barred(job: model.Job, queues: Mapping[str, model.Queue]) -> model.Code | No
     queue = queues.get(job.queue)
     if queue is None:
         return model.Code.QUEUE_NOT_FOUND
+    if queue.conflict:
+        return model.Code.QUEUE_CONFLICT
     if queue.held or queue.drained:
         return model.Code.QUEUE_HELD
     if queue.max_importance is not None and job.importance > queue.max_importance:

@@ -63,7 +63,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One resource of a set of `nodes` (how many), or of the quota of a `queue` ("": of nodes).
+    """One resource of a set of `nodes` (how many), or of the quota of a `queue` ("": of nodes) or a cohort.
 
     `rate` is what is there for the counted jobs; `ends` are of work that cannot be suspended and leaves
     later. Work of others and work without a foreseeable end is taken off the rate for good.
@@ -219,7 +219,7 @@ class _House:
     """What a queue says of its jobs. `closed`: who waits there cannot start, and so competes with nobody."""
 
     def __init__(self, queue: model.Queue, config: model.Config) -> None:
-        self.closed = queue.held or queue.drained or queue.observed
+        self.closed = queue.held or queue.drained or queue.observed or bool(queue.conflict)
         # A fifo queue starts its jobs in their order whatever becomes of their deadlines.
         self.sheds = queue.shedding and order.policy(queue, config) is not model.Order.FIFO
         self._min_run = queue.min_run
@@ -383,23 +383,51 @@ def _areas(load: Load, profiles: _Profiles, masks: npt.NDArray[np.bool_]) -> tup
 
 
 def _limit_quotas(scene: Scene, load: Load, profiles: _Profiles, others: stuck.Columns) -> None:
-    """Add the limits of quotas: pools of one queue that all list the resource."""
+    """Add the limits of quotas: pools of one queue, or of one cohort, that all list the resource."""
     rows = np.array(profiles.rows, dtype=np.int64)
     amounts = np.array(profiles.amounts, dtype=np.int64)
-    for queue, names in profiles.shares:
-        within = [other == queue and set(pools) <= set(names) for other, pools in profiles.shares]
+    for queues, names, whose in _purses(scene, profiles):
+        within = [other in queues and set(pools) <= set(names) for other, pools in profiles.shares]
         inside = np.array(within)[rows[:, 2]]
         asked = _per_profile(rows[inside, 0], amounts[inside], profiles.count)
-        nominal = [dict(pool.nominal) for pool in scene.queues[queue].pools if pool.name in names]
-        held = None if others.empty else others.within(queue, names)
+        may = [
+            most for queue in queues for pool, most in _quotas(scene.queues[queue], whose) if pool in names
+        ]
+        held = None if others.empty else others.within(queues, names)
         for row in np.flatnonzero(asked.any(axis=0)).tolist():
             resource = scene.resources[row]
-            if not all(resource in listed for listed in nominal):
+            if not all(resource in most for most in may):
                 continue
-            total = sum(listed[resource] for listed in nominal)
+            total = sum(most[resource] for most in may)
             rate, ends = _less_stuck(total, row, held)
-            load.limits.append(Limit(resource, queue, 0, rate, ends))
+            load.limits.append(Limit(resource, whose, 0, rate, ends))
             load.demand = _stacked(load.demand, asked[:, row])
+
+
+Purse = tuple[tuple[str, ...], tuple[str, ...], str]
+"""(queues, pools, the name of the queue or the account of the cohort): what has one quota."""
+
+
+def _purses(scene: Scene, profiles: _Profiles) -> list[Purse]:
+    """Of which pools somebody's quota may be exceeded, each once."""
+    found: dict[Purse, None] = {}
+    for queue, names in profiles.shares:
+        found[(queue,), names, queue] = None
+        if (account := scene.queues[queue].account) != queue:
+            members = tuple(one.name for one in scene.queues.values() if one.account == account)
+            found[members, names, account] = None
+    return list(found)
+
+
+def _quotas(queue: model.Queue, whose: str) -> list[tuple[str, dict[str, int]]]:
+    """By pool what a queue may hold, and to a cohort's account what it brings."""
+    if whose != queue.name or queue.account == queue.name:
+        return [(pool.name, dict(pool.nominal)) for pool in queue.pools]
+    found: list[tuple[str, dict[str, int]]] = []
+    for pool in queue.pools:
+        limits = dict(pool.limits)
+        found.append((pool.name, {name: n + limits[name] for name, n in pool.nominal if name in limits}))
+    return found
 
 
 def _per_profile(profile: Ints, amounts: Ints, count: int) -> Ints:

@@ -22,13 +22,15 @@ class Pool:
     """A share of the nodes a queue may use: those that match `selector`; `nominal` is its quota there.
 
     cpu, memory, ephemeral-storage and pods that are not listed are limited by the nodes alone; an extended
-    resource that is not listed is refused. `tolerations` are added to the pods placed here.
+    resource that is not listed is refused. `tolerations` are added to the pods placed here. `limits` are how
+    much may be borrowed from others of the cohort; of a resource that is not among them whatever they lend.
     """
 
     name: str
     selector: tuple[tuple[str, str], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     nominal: tuple[tuple[str, int], ...] = ()
+    limits: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,10 @@ class Queue:
     is admitted; `drained`: moreover, everybody is suspended; `observed`: forecasts only. `best_effort_share`
     (ppm of what it has) is kept for jobs that have no deadline to meet. `windows` come one after the other,
     as far ahead as anybody looks.
+
+    Queues of one `cohort` lend each other nominal quota that they do not use; of two that contradict each
+    other the older (`created`, ms since the epoch) counts. `conflict` says, in words, why a queue admits
+    nobody and shares with nobody: set by `cohorts.settle`, not by who makes a queue.
     """
 
     name: str
@@ -63,3 +69,11 @@ class Queue:
     drained: bool = False
     observed: bool = False
     windows: tuple[Window, ...] = ()
+    cohort: str = ""
+    created: int = 0
+    conflict: str = ""
+
+    @property
+    def account(self) -> str:
+        """By whose name its quota is kept: two queues of one account share it."""
+        return f"cohort/{self.cohort}" if self.cohort and not self.conflict else self.name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from lstqueue.engine import gangs, model, obstacles, room, windows, words
 from lstqueue.engine.kept import Kept
 from lstqueue.topology.table import natural
@@ -65,25 +67,50 @@ def largest_node(empty: room.Room, member: gangs.Member) -> tuple[str, str, int]
     return best
 
 
-def tightest_quota(free: room.Room, gang: gangs.Gang, *, unused: bool) -> tuple[str, str, int, int, int]:
+class Tightest(NamedTuple):
+    """The quota that a gang lacks most of, in the resource's units.
+
+    `whose` names the queue or cohort; of `most`, all it may hold, others lend `borrows`.
+    """
+
+    pool: str
+    resource: str
+    needed: int
+    free: int
+    most: int
+    borrows: int
+    whose: str
+
+    def has(self) -> str:
+        """How much there is in all: `12 of pool "a" in queue "q" (4 of them borrowed)`."""
+        most = words.quantity(self.resource, self.most)
+        more = f" ({words.quantity(self.resource, self.borrows)} of them borrowed)" if self.borrows else ""
+        return f'{most} of pool "{self.pool}" in {self.whose}{more}'
+
+
+def tightest_quota(free: room.Room, gang: gangs.Gang, *, unused: bool) -> Tightest:
     """The quota that lacks most of what the gang asks of it, over the pools each group could use.
 
-    Returns:
-        (pool, resource, needed, free, nominal) in the resource's units; `unused` takes free as nominal.
+    `unused` takes all that may be held as free.
     """
-    names = {slot: (pool, resource) for (_, pool, resource), slot in free.quota.slots.items()}
+    quota = free.quota
     needs: dict[int, int] = {}
     for member in gang.members:
         for slot, amount in member.options[0].charges:
             needs[slot] = needs.get(slot, 0) + amount
-    worst = ("", "", 0, 0, 0)
+    worst = Tightest("", "", 0, 0, 0, 0, "")
     lacking = 0.0
     for slot, needed in sorted(needs.items()):
-        nominal = free.quota.nominal[slot]
-        left = nominal if unused else max(free.quota.free[slot], 0)
-        if not worst[1] or (needed - left) / needed > lacking:
-            lacking = (needed - left) / needed
-            worst = (*names[slot], needed, left, nominal)
+        most = quota.most[slot]
+        left = most if unused else max(quota.free[slot], 0)
+        lacks = (needed - left) / needed
+        # Of a queue that may hold all of its cohort it is the cohort that lacks something.
+        if not worst.resource or lacks > lacking or (lacks == lacking and quota.is_cohorts(slot)):
+            lacking = lacks
+            name, pool, resource = quota.names[slot]
+            kind = "cohort" if quota.is_cohorts(slot) else "queue"
+            borrows = most - quota.nominal[slot]
+            worst = Tightest(pool, resource, needed, left, most, borrows, f'{kind} "{name}"')
     return worst
 
 
@@ -113,10 +140,10 @@ def _unlisted(kept: Kept, job: model.Job) -> str:
 
 
 def _quota_too_small(kept: Kept, job: model.Job) -> str:
-    pool, resource, needed, _, nominal = tightest_quota(kept.free, kept.gangs[job.uid], unused=True)
+    least = tightest_quota(kept.free, kept.gangs[job.uid], unused=True)
     return (
-        f"It asks for {words.amount(resource, needed)}, more than the {words.quantity(resource, nominal)} of"
-        f' pool "{pool}" in queue "{job.queue}"; ask for less or raise the nominal quota.'
+        f"It asks for {words.amount(least.resource, least.needed)}, more than the {least.has()}; ask for less"
+        " or raise the nominal quota."
     )
 
 
@@ -166,7 +193,7 @@ def _too_large(group: model.Group, kept: Kept, member: gangs.Member) -> str:
 def _quota_exceeded(kept: Kept, job: model.Job) -> str:
     if withheld := _withheld(kept, job):
         return withheld
-    pool, resource, needed, left, nominal = tightest_quota(kept.free, kept.gangs[job.uid], unused=False)
+    least = tightest_quota(kept.free, kept.gangs[job.uid], unused=False)
     closed, starts = "", _STARTS
     for member in kept.gangs[job.uid].members:
         columns, lacking = obstacles.closed_nodes(kept, member, member.count)
@@ -176,8 +203,8 @@ def _quota_exceeded(kept: Kept, job: model.Job) -> str:
             closed, starts = f", and {why}", f"{_STARTS} and {opened}"
             break
     return (
-        f"It needs {words.amount(resource, needed)}, and {words.quantity(resource, left)} of the"
-        f' {words.quantity(resource, nominal)} of pool "{pool}" in queue "{job.queue}" are free{closed};'
+        f"It needs {words.amount(least.resource, least.needed)}, and"
+        f" {words.quantity(least.resource, least.free)} of the {least.has()} are free{closed};"
         f" {_promise(kept, job, starts)}."
     )
 
@@ -266,6 +293,10 @@ def _queue_held(kept: Kept, job: model.Job) -> str:
     return f'Queue "{job.queue}" admits nobody for now{drained}; set its stopPolicy to None to go on.'
 
 
+def _queue_conflict(kept: Kept, job: model.Job) -> str:
+    return f'Queue "{job.queue}" admits nobody: {kept.queues[job.queue].conflict}.'
+
+
 def _observing(kept: Kept, job: model.Job) -> str:
     return f'Queue "{job.queue}" only observes: it forecasts and admits nobody; set its mode to Enforce.'
 
@@ -295,6 +326,7 @@ _SENTENCES = {
     model.Code.BACKING_OFF: _backing_off,
     model.Code.HEAD_OF_LINE: _head_of_line,
     model.Code.QUEUE_HELD: _queue_held,
+    model.Code.QUEUE_CONFLICT: _queue_conflict,
     model.Code.OBSERVING: _observing,
     model.Code.CLAIMING: _claiming,
 }

@@ -79,7 +79,10 @@ def sentence(given: Given, job: model.Job, now: int) -> str:
     """Why a job is given up, with the figures, and what would help."""
     limit = given.limit
     resource = limit.resource
-    where = f'quota of queue "{limit.queue}"' if limit.queue else words.count(limit.nodes, "matching node")
+    where = words.count(limit.nodes, "matching node")
+    if limit.queue:
+        kind, _, cohort = limit.queue.partition("/")
+        where = f'quota of cohort "{cohort}"' if cohort else f'quota of queue "{kind}"'
     percent = 100 * given.allowed // given.offered if given.offered else 0
     counted = ", which counts double until it is back" if given.twice else ""
     until = words.duration(max(given.deadline - now, 0))

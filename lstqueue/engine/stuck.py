@@ -81,9 +81,9 @@ class Columns:
         """What is held on the nodes of a mask. Only where not `empty`, like `within`."""
         return self._held((self._nodes >= 0) & area[self._nodes])
 
-    def within(self, queue: str, pools: Collection[str]) -> Held:
-        """What is held of some pools of a queue, wherever it runs."""
-        wanted = [self._pools.get((queue, pool), -1) for pool in pools]
+    def within(self, queues: Collection[str], pools: Collection[str]) -> Held:
+        """What is held of some pools by jobs of some queues, wherever it runs."""
+        wanted = [self._pools.get(key, -1) for key in itertools.product(queues, pools)]
         return self._held(np.isin(self._pool, wanted))
 
     def _held(self, inside: Mask) -> Held:

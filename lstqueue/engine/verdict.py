@@ -23,6 +23,7 @@ NOT_JUDGED = frozenset(
         model.Code.QUEUE_NOT_FOUND,
         model.Code.IMPORTANCE_TOO_HIGH,
         model.Code.QUEUE_HELD,
+        model.Code.QUEUE_CONFLICT,
         *fit.NEVER_FITS,
     )
 )

@@ -9,7 +9,7 @@ stays in it. When windows recur is no business of the engine: it is given interv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,19 +52,22 @@ class Windows:
         for queue in queues:
             own = slots.get(queue.name, [])
             for window in queue.windows:
-                self._add(queue.name, window, {slot: quotas.nominal[slot] for slot in own}, now)
+                self._add(queue.name, window, own, quotas, now)
 
-    def _add(self, queue: str, window: model.Window, nominal: Mapping[int, int], now: int) -> None:
+    def _add(
+        self, queue: str, window: model.Window, slots: Sequence[int], quotas: quota.Quota, now: int
+    ) -> None:
         if window.end <= now:
             return
-        kept = {slot: -(-amount * window.keep_free // _MILLION) for slot, amount in nominal.items()}
-        ends = Edge(window.end, queue, tuple(kept.items()))
+        kept = {slot: -(-quotas.nominal[slot] * window.keep_free // _MILLION) for slot in slots}
+        charges = quotas.twice(tuple(kept.items()))  # what is kept free is not lent either
+        ends = Edge(window.end, queue, charges)
         if window.start <= now:
             self.active.append(ends)
             return
-        left = {slot: amount - kept[slot] for slot, amount in nominal.items()}
+        left = {slot: quotas.most[slot] - kept[slot] for slot in slots}
         self._coming.setdefault(queue, []).append(_Coming(window.start, left))
-        begins = Edge(window.start, queue, tuple((slot, -amount) for slot, amount in kept.items()))
+        begins = Edge(window.start, queue, tuple((slot, -amount) for slot, amount in charges))
         self.edges += [begins, ends]
 
     def copy(self) -> Windows:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lstqueue.api import conditions, quantities
-from lstqueue.engine import model
+from lstqueue.engine import kept, model
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
 from lstqueue.operator import guard, lenient, loop, queues
@@ -35,11 +35,12 @@ class Look:
     """What was seen at one time, by queue.
 
     `jobs` are those of the last pass, `ended` counts the finished ones that are still listed and met their
-    deadline (True) or missed it.
+    deadline (True) or missed it. `settled` are the queues as that pass took them, by name.
     """
 
     jobs: Mapping[str, list[model.Job]]
     ended: Mapping[str, Counter[bool]]
+    settled: Mapping[str, model.Queue]
 
 
 class Reporter:
@@ -82,7 +83,9 @@ class Reporter:
 
     def _look(self) -> Look:
         """Group all jobs by their queues: one walk, however many queues there are."""
-        look = Look(collections.defaultdict(list), collections.defaultdict(Counter))
+        known = self._loop.plan.kept if self._loop.plan is not None else None
+        settled = known.queues if isinstance(known, kept.Kept) else {}
+        look = Look(collections.defaultdict(list), collections.defaultdict(Counter), settled)
         for job in self._loop.snapshot.jobs if self._loop.snapshot is not None else ():
             look.jobs[job.queue].append(job)
         for record in self._cache.records.values():
@@ -121,23 +124,45 @@ class Reporter:
             "usage": _usage(queue, jobs),
             "met": ended[True],
             "missed": ended[False],
-            "conditions": [self._accepted(queue).dump()],
+            "conditions": [one.dump() for one in self._conditions(queue, look.settled.get(queue.name))],
         }
 
-    def _accepted(self, queue: queues.QueueView) -> conditions.Condition:
-        """Say whether the queue can be read; one that cannot admits nothing."""
+    def _conditions(self, queue: queues.QueueView, settled: model.Queue | None) -> list[conditions.Condition]:
+        """Say whether the queue can be read, and what its cohort makes of it."""
+        valid = not queue.problem
+        found = [
+            self._condition(queue, "Accepted", valid, "Accepted" if valid else "InvalidSpec", queue.problem)
+        ]
+        conflict = settled.conflict if settled is not None else ""
+        if conflict or queue.engine.cohort:
+            said = f"It admits nobody: {conflict}." if conflict else ""
+            reason = "Conflict" if conflict else "NoConflict"
+            found.append(self._condition(queue, "Conflict", bool(conflict), reason, said))
+        if settled is not None and settled.order is not queue.engine.order:
+            said = (
+                f"Jobs go in the order {settled.order.value} of the oldest queue of cohort"
+                f' "{settled.cohort}", and not in {queue.engine.order.value}.'
+            )
+            found.append(self._condition(queue, "OrderOverridden", True, "OrderOfCohort", said))
+        return found
+
+    def _condition(
+        self, queue: queues.QueueView, kind: str, true: bool, reason: str, message: str
+    ) -> conditions.Condition:
+        """A condition as it is written, with the time of its last change."""
         known = lenient.condition_list((queue.status or {}).get("conditions"))
         fresh = conditions.Condition(
-            type="Accepted",
-            status=conditions.Truth.FALSE if queue.problem else conditions.Truth.TRUE,
-            reason="InvalidSpec" if queue.problem else "Accepted",
-            message=queue.problem,
+            type=kind,
+            status=conditions.Truth.TRUE if true else conditions.Truth.FALSE,
+            reason=reason,
+            message=message,
             last_transition_time=self._now(),
             observed_generation=queue.generation,
         )
-        kept = conditions.get(conditions.put(known, fresh), "Accepted")
-        assert kept is not None
-        return kept
+        known = conditions.put(known, fresh)
+        found = conditions.get(known, kind)
+        assert found is not None
+        return found
 
 
 def _usage(queue: queues.QueueView, jobs: list[model.Job]) -> list[dict[str, str]]:
@@ -146,13 +171,17 @@ def _usage(queue: queues.QueueView, jobs: list[model.Job]) -> list[dict[str, str
         for share in job.assigned:
             for name, amount in job.groups[share.group].shape.requests:
                 used[share.pool, name] += amount * (share.bound + share.held)
-    return [
-        {
-            "pool": pool.name,
-            "name": name,
-            "used": quantities.format(name, used[pool.name, name]),
-            "nominal": quantities.format(name, nominal),
-        }
-        for pool in queue.engine.pools
-        for name, nominal in pool.nominal
-    ]
+    rows: list[dict[str, str]] = []
+    for pool in queue.engine.pools:
+        for name, nominal in pool.nominal:
+            has = used[pool.name, name]
+            row = {
+                "pool": pool.name,
+                "name": name,
+                "used": quantities.format(name, has),
+                "nominal": quantities.format(name, nominal),
+            }
+            if queue.engine.cohort:
+                row["borrowed"] = quantities.format(name, max(has - nominal, 0))
+            rows.append(row)
+    return rows

@@ -9,7 +9,7 @@ from typing import Any
 from lstqueue.api import errors, gpuqueue
 from lstqueue.engine import model
 from lstqueue.jobs import podspec
-from lstqueue.operator import ledger, nodes, windows
+from lstqueue.operator import ledger, lenient, nodes, windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +126,13 @@ def read(raw: Mapping[str, Any]) -> QueueView:
             selector=tuple(sorted(pool.node_selector.items())),
             tolerations=podspec.tolerations(_raw_tolerations(pool)),
             nominal=tuple(sorted((item.name, item.nominal) for item in pool.resources)),
+            limits=tuple(
+                sorted(
+                    (item.name, item.borrowing_limit)
+                    for item in pool.resources
+                    if item.borrowing_limit is not None
+                )
+            ),
         )
         for pool in spec.pools
     )
@@ -144,6 +151,8 @@ def read(raw: Mapping[str, Any]) -> QueueView:
             held=spec.stop_policy is not gpuqueue.StopPolicy.NONE,
             drained=spec.stop_policy is gpuqueue.StopPolicy.HOLD_AND_DRAIN,
             observed=spec.mode is gpuqueue.Mode.OBSERVE,
+            cohort=spec.cohort or "",
+            created=lenient.moment(meta.get("creationTimestamp")) or 0,
         ),
         tolerations=tuple((pool.name, tuple(_raw_tolerations(pool))) for pool in spec.pools),
         namespace_selector=_demands(spec.namespace_selector),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from cases import crd_case, objects
 
@@ -104,6 +105,7 @@ def specs() -> Iterable[crd_case.Case]:
     yield crd_case.refused(
         "a resource with a blank", objects.quota(1, "nvidia gpu"), "resources[0].name", "should match"
     )
+    yield from _cohorts()
     yield crd_case.refused("no pools", objects.queue(pools=objects.ABSENT), "spec.pools", "Required")
     yield crd_case.refused(
         "an empty list of pools", objects.queue(pools=[]), "spec.pools", "at least 1 items"
@@ -167,4 +169,25 @@ def specs() -> Iterable[crd_case.Case]:
     )
     yield crd_case.Case(
         "a queue's pools may change", objects.queue(pools=[objects.pool("h100")]), old=objects.queue()
+    )
+
+
+def _cohorts() -> Iterator[crd_case.Case]:
+    def borrower(limit: Any, name: str = "nvidia.com/gpu", **more: Any) -> objects.Object:
+        resource = {"name": name, "nominal": 1, "borrowingLimit": limit}
+        return objects.queue(pools=[objects.pool(resources=[resource])], **{"cohort": "ml", **more})
+
+    yield crd_case.Case("a cohort", objects.queue(cohort="ml"))
+    for limit in (0, "0", 8, "1e3"):
+        yield crd_case.Case(f"a borrowing limit of {limit!r}", borrower(limit))
+    yield crd_case.Case("half a core to borrow", borrower("500m", "cpu"))
+    yield crd_case.refused("a debt", borrower(-1), "resources[0].borrowingLimit", "not a quantity")
+    yield crd_case.refused(
+        "half a GPU to borrow", borrower("500m"), "resources[0].borrowingLimit", "in whole pieces"
+    )
+    yield crd_case.refused(
+        "a borrower without a cohort", borrower(1, cohort=objects.ABSENT), "spec.cohort", "is in none"
+    )
+    yield crd_case.refused(
+        "a cohort with a blank", objects.queue(cohort="m l"), "spec.cohort", "should match"
     )

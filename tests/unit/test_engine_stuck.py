@@ -93,7 +93,7 @@ def test_sums_are_those_of_counting_job_by_job(
         return
     area = {name for name, there in zip(NODES.names, inside, strict=True) if there}
     check(columns.on(np.array(inside)), several, lambda job, part: part.node in area)
-    check(columns.within("a", ["main"]), several, lambda job, part: (job.queue, part.pool) == ("a", "main"))
+    check(columns.within(["a"], ["main"]), several, lambda job, part: (job.queue, part.pool) == ("a", "main"))
 
 
 def test_what_was_read_is_kept_until_a_job_is_another() -> None:

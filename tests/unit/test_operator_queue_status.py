@@ -26,7 +26,10 @@ class Server:
 
 async def report(cache, jobs):
     """Have all queues told once; return what they were told."""
-    server, seen = Server(), types.SimpleNamespace(passes=1, snapshot=types.SimpleNamespace(jobs=jobs))
+    server, seen = (
+        Server(),
+        types.SimpleNamespace(passes=1, snapshot=types.SimpleNamespace(jobs=jobs), plan=None),
+    )
 
     async def next_pass(*, after):
         if after >= 1:
