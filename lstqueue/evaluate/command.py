@@ -215,7 +215,7 @@ def _prepared(options: Options, events: TextIO | None) -> _Prepared:
     if recorder is not None:
         witnesses.append(recorder)
     log = digest.Log(events)
-    place = world.World(
+    place = policy.world(
         shape,
         spent,
         policy.queued(model.Queue(lives.QUEUE)),

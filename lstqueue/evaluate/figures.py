@@ -54,6 +54,8 @@ class Figures:
         slowdown: Bounded slowdown, completion time over run time of at least a minute.
         tardiness_s: By how much late jobs were late, over those with a deadline that completed after it.
         gpu_allocation: GPUs held over all, from the first to the last submission.
+        partial_gpu_hours: GPU-hours in that time held by pods of gangs that were not complete;
+            `partial_gpu_share` of all GPUs. Only policies without gangs have any.
         idle_wanted_share: GPUs idle while somebody waited, over all, in the same time: fragments and holds.
         verdicts: By level of the first verdict, how many then met and missed their deadline.
     """
@@ -81,6 +83,8 @@ class Figures:
     slowdown: Spread
     tardiness_s: Spread
     gpu_allocation: float
+    partial_gpu_hours: float
+    partial_gpu_share: float
     idle_wanted_share: float
     verdicts: dict[str, dict[str, int]]
 
@@ -127,6 +131,8 @@ def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
         slowdown=spread([_jct(life) / max(life.work.duration, BOUNDED) for life in done]),
         tardiness_s=spread([ms / 1000 for ms in late]),
         gpu_allocation=_ratio(outcome.held_loaded, capacity) or 0.0,
+        partial_gpu_hours=outcome.partial_loaded / model.HOUR,
+        partial_gpu_share=_ratio(outcome.partial_loaded, capacity) or 0.0,
         idle_wanted_share=_ratio(outcome.idle_wanted, capacity) or 0.0,
         verdicts=_verdicts(dated),
     )

@@ -136,6 +136,9 @@ def _rows(result: Result) -> list[tuple[str, str]]:
         ("GPUs in use while jobs arrived", _share(seen.gpu_allocation)),
         ("GPUs idle while jobs waited", _share(seen.idle_wanted_share)),
     ]
+    if seen.partial_gpu_hours:
+        held = f"{seen.partial_gpu_hours:,.0f} GPU hours ({_share(seen.partial_gpu_share)})"
+        rows.append(("GPUs that incomplete gangs held", held))
     if result.bound is not None:
         share = _share(_of(seen.deadline_ratio, result.bound))
         rows.insert(1, ("no policy could meet more than", f"{_share(result.bound)}; this is {share} of it"))

@@ -1,7 +1,7 @@
 """The policies one can compare: each is a configuration of the one engine, a queue's settings included.
 
 A policy is listed only if switches of the engine express it as it is meant; what would need other code is not
-here.
+here. The three without gangs differ in the world as well (`podwise`).
 """
 
 from __future__ import annotations
@@ -10,20 +10,31 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lstqueue.engine import model, switches
+from lstqueue.evaluate import podwise, world
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What it is called and is, what it sets in `model.Config`, and what in the queue."""
+    """What it is called and is, what it sets in `model.Config`, and what in the queue.
+
+    With `pods` the world is one without gangs.
+    """
 
     name: str
     about: str
     config: dict[str, Any] = field(default_factory=dict)
     queue: dict[str, Any] = field(default_factory=dict)
+    pods: podwise.Rules | None = None
 
     def configured(self, config: model.Config) -> model.Config:
         """Return a configuration with what the policy sets."""
         return replace(config, **self.config)
+
+    def world(self, *arguments: Any, **more: Any) -> world.World:
+        """Make the world that the policy acts in, with the arguments of `world.World`."""
+        if self.pods is None:
+            return world.World(*arguments, **more)
+        return podwise.PodWorld(*arguments, rules=self.pods, **more)
 
     def queued(self, queue: model.Queue) -> model.Queue:
         """Return a queue with what the policy sets."""
@@ -49,6 +60,8 @@ def _by_rank(order: model.Order, **changed: Any) -> dict[str, Any]:
     return _plain(order, **{"preempts": switches.Preempts.RANK, **changed})
 
 
+_PODS = _plain(model.Order.FIFO, strict=False) | {"forecast_depth": 0}
+"""Pods by importance and submission, each where it fits; nobody forecasts for a pod."""
 _SLACK_ALONE = {"overhead_share": 0.0, "quantum": 1}
 
 ALL = (
@@ -157,6 +170,27 @@ ALL = (
         "least attained service first, as Tiresias has it with two queues; no estimates, no deadlines",
         config=_by_rank(model.Order.SERVICE),
         queue=_UNGUARDED,
+    ),
+    Policy(
+        "kube-scheduler",
+        "the default scheduler: pods one by one, first come first served, and gangs wait for their last pod",
+        config=_PODS,
+        queue=_NEVER,
+        pods=podwise.Rules(),
+    ),
+    Policy(
+        "kueue-strict-fifo",
+        "Kueue without topology: jobs by a count of GPUs, nobody passes; pods one by one, 30 min to be ready",
+        config=_PODS,
+        queue=_NEVER,
+        pods=podwise.Rules(podwise.Gate(strict=True)),
+    ),
+    Policy(
+        "kueue-best-effort-fifo",
+        "the same, and whoever the count lets in passes those whom it does not",
+        config=_PODS,
+        queue=_NEVER,
+        pods=podwise.Rules(podwise.Gate(strict=False)),
     ),
 )
 _BY_NAME = {policy.name: policy for policy in ALL}

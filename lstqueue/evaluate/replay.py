@@ -34,8 +34,9 @@ class Progress:
 class Outcome:
     """What became of a replay: everybody's life in the order of the trace, the clock's first and last ms.
 
-    From the first to the last submission, in GPU × ms: `held_loaded` by gangs, `idle_wanted` by nobody while
-    somebody waited. `stuck` says that jobs are left for which nothing will ever happen.
+    From the first to the last submission, in GPU × ms: `held_loaded` by gangs, `partial_loaded` by incomplete
+    ones, `idle_wanted` by nobody while somebody waited. `stuck` says that jobs are left for which nothing
+    will ever happen.
     """
 
     lives: list[lives.Life]
@@ -46,6 +47,7 @@ class Outcome:
     held_loaded: int
     idle_wanted: int
     stuck: bool
+    partial_loaded: int = 0
 
 
 class Replay:
@@ -70,7 +72,7 @@ class Replay:
         self._last_submit = load.works[-1].submit if load.works else self._began
         self._due: int | None = None
         self._last_pass = self._began - pass_every
-        self._passes = self._held = self._idle = 0
+        self._passes = self._held = self._idle = self._partial = 0
 
     def run(
         self,
@@ -109,6 +111,7 @@ class Replay:
             held_loaded=self._held,
             idle_wanted=self._idle,
             stuck=bool(place.jobs),
+            partial_loaded=self._partial,
         )
 
     def _next(self) -> int | None:
@@ -129,6 +132,7 @@ class Replay:
         """Sum up what the GPUs did from `now` to `at`, as far as jobs were still being submitted."""
         place, loaded = self._world, min(at, self._last_submit) - min(now, self._last_submit)
         self._held += place.busy * loaded
+        self._partial += place.partial * loaded
         if place.waiting:
             self._idle += (place.gpus - place.busy) * loaded
 

@@ -46,6 +46,7 @@ class What(enum.IntEnum):
     ENDED = 2
     GONE = 3
     FORGIVEN = 4  # nodes that failed it may be tried again
+    UNREADY = 5  # it had its time to be complete; `podwise`
 
 
 Happening = tuple[int, int, What, str, int]
@@ -100,6 +101,7 @@ class World:
         self.jobs: dict[str, lives.Life] = {}
         self.gpus = shape.nodes * shape.gpus_per_node
         self.busy = 0  # GPUs of gangs that hold room
+        self.partial = 0  # of them those of incomplete gangs, which a plan never makes
         self._placed = 0  # gangs that do
         self._log, self._witnesses = log, tuple(witnesses)
         self._ahead: list[Happening] = []
@@ -251,22 +253,28 @@ class World:
         parts: list[model.Assigned] = []
         for index, group in enumerate(admission.groups):
             parts += [model.Assigned(index, group.pool, node, 0, count) for node, count in group.nodes]
-        life.assigned, life.state, life.since = tuple(parts), model.State.ADMITTED, now
-        life.claim, life.reservation, life.seen = None, None, None
+        life.assigned = tuple(parts)
         life.attempt += 1
-        life.starts_at = now + costs.bind + (costs.restore if life.ran else costs.launch)
-        life.ends_at = life.starts_at + life.work.duration - life.saved
-        if life.published.code is not None:
-            life.published = replace(life.published, code=None)
         self.busy += life.work.gpus
         self._placed += 1
         self._log.note(now, "admitted", life.work.key, _places(admission.groups))
-        for witness in self._witnesses:
-            witness.admitted(life, now)
         if costs.bind + costs.lag:
             self._later(now + costs.bind + costs.lag, What.BOUND, life)
         else:
             self._bound(life)
+        self._start(life, now)
+
+    def _start(self, life: lives.Life, now: int) -> None:
+        """Have a gang begin in the room that it has."""
+        costs = self.costs
+        life.state, life.since = model.State.ADMITTED, now
+        life.claim, life.reservation, life.seen = None, None, None
+        life.starts_at = now + costs.bind + (costs.restore if life.ran else costs.launch)
+        life.ends_at = life.starts_at + life.work.duration - life.saved
+        if life.published.code is not None:
+            life.published = replace(life.published, code=None)
+        for witness in self._witnesses:
+            witness.admitted(life, now)
         self._later(life.starts_at + costs.lag, What.WORKS, life)
         self._later(life.ends_at + costs.lag, What.ENDED, life)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lstqueue.engine import decide, invariants, justice, model
-from lstqueue.evaluate import check, digest, estimates, lives, mishaps, replay, workload, world
+from lstqueue.evaluate import check, digest, estimates, lives, mishaps, policies, replay, workload, world
 
 MINUTE, HOUR = model.MINUTE, model.HOUR
 EPOCH = workload.EPOCH
@@ -56,14 +56,16 @@ def run(
     pass_every: int = 1000,
     audit: bool = True,
     wear: mishaps.Wear | None = None,
+    policy: policies.Policy | None = None,
 ) -> Ran:
-    """Replay works on nodes of eight GPUs with exact estimates."""
-    config = config or model.Config()
+    """Replay works on nodes of eight GPUs with exact estimates, as a policy has it or as is given."""
+    policy = policy or policies.named("lst")
+    config, queue = policy.configured(config or model.Config()), policy.queued(queue or model.Queue("q"))
     shape = world.Shape(nodes, 8)
     lines = io.StringIO()
     log = digest.Log(lines)
     books = check.Books(shape, checkpoint=costs.checkpoint, saves_on_suspend=costs.saves_on_suspend)
-    place = world.World(shape, costs, queue or model.Queue("q"), log=log, witnesses=(books,), wear=wear)
+    place = policy.world(shape, costs, queue, log=log, witnesses=(books,), wear=wear)
     load = workload.Workload("made up", workload.ordered(works))
 
     def decided(snapshot: model.Snapshot, plan: model.Plan) -> None:

@@ -12,8 +12,7 @@ SECOND = 1000
 
 def run(name, works, *, nodes=1, costs=replays.FREE, pass_every=SECOND):
     policy = policies.named(name)
-    config, queue = policy.configured(model.Config()), policy.queued(model.Queue("q"))
-    return replays.run(works, nodes=nodes, costs=costs, config=config, queue=queue, pass_every=pass_every)
+    return replays.run(works, nodes=nodes, costs=costs, policy=policy, pass_every=pass_every)
 
 
 def starts(ran):

@@ -44,6 +44,8 @@ _CATALOGUE: Mapping[str, tuple[str, str]] = {
     "jct_s": ("Submission to completion", ""),
     "slowdown": ("Bounded slowdown", "×"),
     "gpu_allocation": ("GPUs in use while jobs arrived", ""),
+    "partial_gpu_hours": ("GPUs that incomplete gangs held while jobs arrived", "GPU hours"),
+    "partial_gpu_share": ("The same, of all GPUs", ""),
     "idle_wanted_share": ("GPUs idle while jobs waited", ""),
     "promises_broken": ("Promises broken", "jobs"),
     "passes": ("Decision passes", "passes"),
