@@ -126,6 +126,16 @@ def _value(text: str) -> Mapping[str, Any]:
     return {"value": int(text)}
 
 
+def _sweep(text: str) -> Mapping[str, Any]:
+    found = re.fullmatch("([0-9]{1,5}) of ([a-z0-9]([-a-z0-9.]*[a-z0-9])?)", text)
+    if found is None or not 1 <= int(found[1]) <= 10_000 or len(found[2]) > 63:
+        problem = f"{errors.show(text)} is not a part of a sweep"
+        raise errors.BadValueError(
+            problem, 'write how many of which have to succeed, such as "3 of lr-search"'
+        )
+    return {"sweep": {"name": found[2], "need": int(found[1])}}
+
+
 def _duration(field: str, *, zero: bool = False) -> _Convert:
     def convert(text: str) -> Mapping[str, Any]:
         durations.parse(text, positive=not zero)
@@ -167,6 +177,7 @@ _FIELDS: Mapping[str, _Convert] = MappingProxyType(
         DEADLINE_AT: _deadline_at,
         f"{names.GROUP}/estimated-duration": _duration("estimatedDuration"),
         f"{names.GROUP}/value": _value,
+        f"{names.GROUP}/sweep": _sweep,
         f"{names.GROUP}/checkpoint-interval": _inside("checkpoint", _duration("interval")),
         f"{names.GROUP}/checkpoint-on-suspend": _inside("checkpoint", _flag("onSuspend")),
         f"{names.GROUP}/restart-overhead": _inside("checkpoint", _duration("restartOverhead")),

@@ -112,6 +112,18 @@ class Checkpoint(base.Model):
     """How long a start from saved work takes before new work is done."""
 
 
+class Sweep(base.Model):
+    """Jobs of one namespace of which so many have to succeed, whichever they are."""
+
+    name: Annotated[
+        pydantic.StrictStr,
+        pydantic.Field(min_length=1, max_length=63, pattern="^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"),
+    ]
+    """Name of the sweep, the same in all of its jobs."""
+    need: Annotated[pydantic.StrictInt, pydantic.Field(ge=1, le=10_000)]
+    """How many of its jobs have to succeed; where they differ, the largest counts."""
+
+
 class Spec(base.Model):
     """A gang and the deadline it has to meet."""
 
@@ -130,6 +142,9 @@ class Spec(base.Model):
     """Tier above the deadline: all jobs of a higher one go first."""
     value: Annotated[pydantic.StrictInt, pydantic.Field(ge=1, le=1_000_000)] = 1
     """What meeting the deadline is worth beside other jobs, where not all deadlines can be met."""
+    sweep: Sweep | None = None
+    """The sweep it is part of: once enough of it have succeeded, or go to, the others give up their deadlines
+    and run when room is left. In an overload a sweep is set back whole."""
     checkpoint: Checkpoint | None = None
     """What of its work outlives a suspension; absent: what the queue's defaults say, else nothing."""
     preemptible: base.Flag = True

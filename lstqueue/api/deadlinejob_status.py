@@ -287,6 +287,8 @@ class Status(base.Model):
     """Whether it ranks behind for now because not all deadlines can be met; absent when it does not."""
     best_effort: bool | None = None
     """Whether its deadline was given up as impossible; absent when it was not."""
+    spare: bool | None = None
+    """Whether its sweep has enough without it, so that it runs when others leave room; absent when not."""
     verdict: Verdict | None = None
     """Whether the deadline will hold."""
     slack: base.Text = ""

@@ -168,8 +168,11 @@ class Job:
     that it `stays` means that nobody can have it leave. `displaced_by` are the jobs (uids) it was suspended
     for and of which it may not make victims yet. `value` weighs it. `keeps_band`: late, it keeps its rank.
 
-    For words: `labelled` says that its user wrote labels and annotations on a Job instead of a spec,
-    `expired` that its deadline was past when it was submitted.
+    Jobs of one `sweep` ("" for none) are given up together in an overload.
+
+    For words: `spare` says that its sweep has enough without it, so that it has no deadline here; `labelled`
+    that its user wrote labels and annotations on a Job instead of a spec, `expired` that its deadline was
+    past when it was submitted.
     """
 
     uid: str
@@ -208,6 +211,8 @@ class Job:
     displaced_by: tuple[str, ...] = ()
     keeps_band: bool = False
     served: int = 0
+    sweep: str = ""
+    spare: bool = False
     labelled: bool = False
     expired: bool = False
 

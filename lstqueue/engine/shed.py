@@ -6,6 +6,9 @@ asks for most per value; on one machine that gives up as few as possible. A job 
 good: every pass decides anew, but a job that was given up counts double, in the sums and in the choice, so it
 comes back only once there is clearly room. Without that, jobs flip whenever the load hovers at the edge.
 
+The jobs of a sweep are given up together, since a part of them is of no use. A sweep that is alone in a sum
+is not: nobody would gain by it.
+
 Given up means band SHED: after all of band DEADLINE, without the rank its importance gave it. It still starts
 where room is left.
 """
@@ -13,7 +16,8 @@ where room is left.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -31,7 +35,7 @@ class Given:
     """Why a job is given up: until `deadline`, `jobs` of them ask `asked` of a limit, more than `allowed`.
 
     `offered` is all of the limit until then, `own` what the job itself asks; all four in resource units × ms,
-    weighted. `twice` says that it counted double.
+    weighted. `twice` says that it counted double, `led` that it goes because another of its sweep does.
     """
 
     limit: Limit
@@ -42,6 +46,7 @@ class Given:
     offered: int
     own: int
     twice: bool
+    led: bool = False
 
 
 @dataclass(slots=True)
@@ -87,11 +92,16 @@ def sentence(given: Given, job: model.Job, now: int) -> str:
     counted = ", which counts double until it is back" if given.twice else ""
     until = words.duration(max(given.deadline - now, 0))
     more = words.field("spec.value", labelled=job.labelled)
+    own = (
+        f'it goes with the others of its sweep "{job.sweep.partition("/")[2]}"'
+        if given.led
+        else f"per value it asks for most of them, {_hours(resource, given.own)} hours"
+        f" at value {job.value}{counted}"
+    )
     return (
         f"It is given up for now: {words.count(given.jobs, 'job')} due within {until} ask for"
         f" {_hours(resource, given.asked)} hours, and {words.quantity(resource, given.allowed // model.HOUR)}"
-        f" can be counted on ({percent} % of its {where}); per value it asks for most of them,"
-        f" {_hours(resource, given.own)} hours at value {job.value}{counted}. It runs while room is left;"
+        f" can be counted on ({percent} % of its {where}); {own}. It runs while room is left;"
         f" a higher {more}, a smaller gang or a later deadline helps."
     )
 
@@ -177,6 +187,8 @@ def _test(load: Load, config: model.Config) -> _Tested | None:
 class _Sum:
     """What unshed jobs with deadlines up to the walk's ask of one limit, and the largest of them.
 
+    `sweeps` are how many of each sweep are among them.
+
     `fresh` are (amount, index) of those who may be given up and are not in the heap yet: most limits never
     need it.
     """
@@ -184,8 +196,14 @@ class _Sum:
     limit: Limit
     asked: int = 0
     jobs: int = 0
+    sweeps: Counter[str] = field(default_factory=Counter)
     fresh: list[tuple[int, int]] = field(default_factory=list)
     heap: list[tuple[int, int]] = field(default_factory=list)  # (-what it asks per value, turn)
+
+    @property
+    def shared(self) -> bool:
+        """Whether somebody could be given up for another."""
+        return self.jobs > 1 and self.jobs > max(self.sweeps.values(), default=0)
 
 
 class _Walk:
@@ -213,6 +231,11 @@ class _Walk:
         self._in_turn: list[int] = order.tolist()
         self._turns: list[int] = order.argsort().tolist()
         self._given: dict[int, Given] = {}
+        self._reached = 0
+        self._sweeps: dict[str, list[int]] = {}
+        for index, entry in enumerate(entries):
+            if entry.job.sweep and entry.may:
+                self._sweeps.setdefault(entry.job.sweep, []).append(index)
 
     def run(self) -> dict[str, Given]:
         """Walk to the last deadline; those given up by uid."""
@@ -221,8 +244,10 @@ class _Walk:
             span = spans[first]
             last, touched = first, self._asks[first]
             while last < len(spans) and spans[last] == span:
-                self._add(last)
+                if last not in self._given:
+                    self._add(last)
                 last += 1
+            self._reached = last
             if last - first > 1:
                 touched = sorted({number: 0 for asks in self._asks[first:last] for number, _ in asks}.items())
             share, until = self._shares[first], self._tick + span
@@ -237,10 +262,13 @@ class _Walk:
 
     def _add(self, index: int) -> None:
         time, may, sums = self._times[index], self._entries[index].may, self._sums
+        sweep = self._entries[index].job.sweep
         for number, amount in self._asks[index]:
             total = sums[number]
             total.asked += amount * time
             total.jobs += 1
+            if sweep:
+                total.sweeps[sweep] += 1
             if may:
                 total.fresh.append((amount, index))
 
@@ -257,15 +285,28 @@ class _Walk:
         """Give up the largest until the sum fits, or is of one job alone, or of nobody to give up."""
         allowed = share * offered // PPM
         self._rank(total)
-        while total.jobs > 1 and total.heap and total.asked * PPM > share * offered:
+        while total.shared and total.heap and total.asked * PPM > share * offered:
             index = self._in_turn[heapq.heappop(total.heap)[1]]
             if index in self._given:
                 continue  # for another limit, and taken off this sum then
             entry, time = self._entries[index], self._times[index]
             own = next(amount for number, amount in self._asks[index] if self._sums[number] is total) * time
-            self._given[index] = Given(
+            given = Given(
                 total.limit, deadline, total.jobs, total.asked, allowed, offered, own, entry.weight > 1
             )
-            for number, amount in self._asks[index]:
-                self._sums[number].asked -= amount * time
-                self._sums[number].jobs -= 1
+            self._give_up(index, given)
+            for other in self._sweeps.get(entry.job.sweep, ()):
+                if other not in self._given:
+                    self._give_up(other, replace(given, led=True))
+
+    def _give_up(self, index: int, given: Given) -> None:
+        self._given[index] = given
+        if index >= self._reached:
+            return  # it does not come into the sums
+        time, sweep = self._times[index], self._entries[index].job.sweep
+        for number, amount in self._asks[index]:
+            total = self._sums[number]
+            total.asked -= amount * time
+            total.jobs -= 1
+            if sweep:
+                total.sweeps[sweep] -= 1

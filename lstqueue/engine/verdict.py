@@ -57,7 +57,7 @@ def running(here: Standing, start: int) -> model.Verdict:
         return model.Verdict(model.Level.UNKNOWN, _unknown(here.job), start=(start, start))
     ends = (finish.lo, finish.hi)
     if deadline is None:
-        level, reason = model.Level.UNKNOWN, _NO_DEADLINE
+        level, reason = model.Level.UNKNOWN, _unknown(here.job)
     elif here.hopeless:
         over, more = words.duration(finish.lo - deadline), _remedy(deadline, finish.hi)
         said = f"At its fastest it ends {over} after its deadline{more}."
@@ -206,6 +206,9 @@ def _level(deadline: int, expected: int, latest: int, feasible: int | None) -> t
 
 def _unknown(job: model.Job) -> str:
     """Why a deadline cannot be judged."""
+    if job.spare:
+        name = job.sweep.partition("/")[2]
+        return f'Its sweep "{name}" has enough without it; it runs when others leave room.'
     if job.deadline is None:
         return _NO_DEADLINE
     if job.expired:

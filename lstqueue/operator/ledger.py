@@ -104,8 +104,8 @@ class Status:
     last run of full length, `preempted_at` the times (ms) of such suspensions. `saved` is the run time (ms)
     that suspensions did not lose, `wasted` how many in a row saved nothing. `queue` is the one it was in when
     this was written, `claim_queue` that in which `claim` was decided. `best_effort`: its deadline was found
-    impossible and given up. `unit` is the UID of the object that `Spec.ref` names, `slow` what was told last
-    of pods of its own that are late.
+    impossible and given up; `spare`: its sweep has enough without it. `unit` is the UID of the object that
+    `Spec.ref` names, `slow` what was told last of pods of its own that are late.
     """
 
     phase: Phase = Phase.PENDING
@@ -134,6 +134,7 @@ class Status:
     saved: int = 0
     wasted: int = 0
     best_effort: bool = False
+    spare: bool = False
     unit: str = ""
     slow: tuple[str, str] = lenient.NOT_SLOW
 
@@ -183,8 +184,13 @@ class Ledger:
 
     @property
     def met(self) -> bool | None:
-        """Whether a job that is over met its deadline; None without one, if it was rejected, or vanished."""
+        """Whether a job that is over met its deadline; None without one, or if it was not for want of it.
+
+        So it is of one that was rejected, has vanished, or was spare.
+        """
         if self.spec is None or self.spec.deadline is None or self.status.phase is Phase.REJECTED:
+            return None
+        if self.status.spare:
             return None
         told = conditions.get(self.status.conditions, conditions.Type.DEADLINE_MISSED)
         if told is not None and told.reason in lenient.GONE:
@@ -301,6 +307,7 @@ def _status(raw: Object, generation: int) -> Status:
         saved=lenient.duration(raw.get("saved")),
         wasted=lenient.count(raw.get("wasted")),
         best_effort=bool(raw.get("bestEffort")),
+        spare=raw.get("spare") is True,
         unit=lenient.text(raw.get("jobUid")),
         slow=lenient.slow(lenient.mapping(raw.get("pending"))),
     )

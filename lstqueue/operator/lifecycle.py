@@ -30,6 +30,7 @@ from lstqueue.operator import (
     members,
     starts,
     steps,
+    sweeps,
 )
 
 Phase = ledger.Phase
@@ -60,8 +61,11 @@ def step(gang: Gang, now: int) -> Step:
         return _leaving(kind, gang, now)
     found = _meddled(kind, gang, now) or _cancelled(kind, gang, now)
     found = found or _BY_PHASE[job.status.phase](kind, gang, now)
+    if found.idle and not job.final and gang.spare is not job.status.spare:
+        why = sweeps.ENOUGH if gang.spare else sweeps.WANTED
+        return Step(status=replace(job.status, spare=gang.spare), why=why)
     deadline = job.spec.deadline
-    if not found.idle or job.final or deadline is None:
+    if not found.idle or job.final or deadline is None or job.status.spare:
         return found
     if now < deadline:
         return Step(wake=min(deadline, found.wake or deadline))
@@ -91,7 +95,8 @@ def _meddled(kind: steps.Kind, gang: Gang, now: int) -> Step | None:
 
 
 def _cancels(job: ledger.Ledger) -> bool:
-    return job.spec is not None and job.spec.on_missed == "Cancel" and not job.status.best_effort
+    willing = job.status.best_effort or job.status.spare
+    return job.spec is not None and job.spec.on_missed == "Cancel" and not willing
 
 
 def _cancelled(kind: steps.Kind, gang: Gang, now: int) -> Step | None:

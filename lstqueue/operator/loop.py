@@ -331,6 +331,7 @@ class Loop:
             recovery_timeout=settings.recovery_timeout_ms,
             judged=bool(record.told_at) and record.said is None,
             untimely=setbacks.untimely(record, now),
+            spare=record.spare,
             unit=self.cache.facts(record, now),
             books=record.books,
         )

@@ -31,11 +31,12 @@ class Record:
     lost our label. `told_at` (ms) is when its user was last told why it waits; 0 calls for telling it anew.
     `held_back` tells the engine not to admit, and the user why. `retry_at` (ms) delays the next write after
     `failures` in a row did not go through; `doubtful` says that it must be read before that, since what it
-    looks like now is not known. `templates` are kept while they may be needed, `evicted` are pods that had
-    to leave and did: their Job shows only that a pod is gone, which would be the gang's own fault. `books`
-    keep how the pods of an existing Job stand to its places. `unreadable` says why nothing can be done with
-    it as it is, and `odd` what kept us from its last step, until that is tried again; "" as a rule.
-    `untimely` says why time alone ends nothing of it until `untimely_until` (ms), after `untimely_tries`.
+    looks like now is not known. `templates` are kept while they may be needed, `evicted` are pods that had to
+    leave and did: their Job shows only that a pod is gone, which would be the gang's own fault. `books` keep
+    how the pods of an existing Job stand to its places. `unreadable` says why nothing can be done with it as
+    it is, and `odd` what kept us from its last step, until that is tried again; "" as a rule. `spare` says
+    that its sweep has enough without it. `untimely` says why time alone ends nothing of it until
+    `untimely_until` (ms), after `untimely_tries`.
     """
 
     ledger: ledgers.Ledger
@@ -66,6 +67,7 @@ class Record:
     short: str = ""
     unreadable: str = ""
     odd: str = ""
+    spare: bool = False
     untimely: str = ""
     untimely_until: int = 0
     untimely_tries: int = 0

@@ -17,7 +17,7 @@ from lstqueue.engine import estimate as estimates
 from lstqueue.engine import model, standing
 from lstqueue.jobs import batch, podspec, slots, views
 from lstqueue.operator import cache as caches
-from lstqueue.operator import fitting, holding, ledger, lenient, runs, setbacks
+from lstqueue.operator import fitting, holding, ledger, lenient, runs, setbacks, sweeps
 from lstqueue.operator import settings as all_settings
 from lstqueue.topology import model as topology
 
@@ -43,6 +43,9 @@ def build(
 ) -> model.Snapshot:
     """Return the snapshot of now (ms); jobs that did not change since the last one are reused."""
     jobs = []
+    for record in sweeps.settle(cache.records.values()):
+        record.engine_job = None
+        cache.touch(record.ledger.uid)
     for record in cache.records.values():
         if record.engine_job is None or _outlived(record, record.engine_job, now):
             record.engine_job = guarded(record, cache, settings, now=now)
@@ -122,7 +125,7 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         queue=_queue(record, cache, admission, left),
         groups=record.shapes or _shapes_without_intake(record, admission),
         submit=job.created,
-        deadline=None if _given_up(job) else spec.deadline,
+        deadline=None if _given_up(job) or record.spare else spec.deadline,
         estimate=_estimate(record, cache, settings),
         importance=spec.importance,
         overhead=runs.restoring(spec, restored=bool(status.runs)),
@@ -155,6 +158,8 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         keeps_band=spec.on_missed == "Continue",
         labelled=bool(job.unit_uid),
         expired=spec.expired,
+        sweep=f"{job.namespace}/{spec.sweep}" if spec.sweep else "",
+        spare=record.spare,
     )
 
 

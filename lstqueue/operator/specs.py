@@ -28,7 +28,7 @@ class Spec:
     With a `ref`, `groups` and `shape` are those of the object it names: empty until that was seen. `queue` is
     "" for the namespace's default. `checkpoint` is the interval between two, 0 for none. `deadline_note` says
     how a time of day was taken that clocks skip or have twice, `expired` that the deadline was past from the
-    first.
+    first. Of the jobs of a `sweep` (of its namespace, "" for none) `need` have to succeed.
     """
 
     queue: str
@@ -53,6 +53,8 @@ class Spec:
     ttl: int | None = None
     deadline_note: str = ""
     expired: bool = False
+    sweep: str = ""
+    need: int = 0
 
 
 def judged(raw: Object, created: int) -> tuple[Spec | None, str]:
@@ -103,4 +105,6 @@ def _spec(raw: Object, base: int) -> Spec:
         ttl=None if parsed.ttl_seconds_after_finished is None else parsed.ttl_seconds_after_finished * 1000,
         deadline_note=parsed.deadline_note(base),
         expired=deadline is not None and deadline <= base,
+        sweep=parsed.sweep.name if parsed.sweep else "",
+        need=parsed.sweep.need if parsed.sweep else 0,
     )

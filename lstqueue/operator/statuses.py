@@ -101,6 +101,7 @@ _MACHINE: Mapping[str, _Field] = {
     "saved": (lambda status: status.saved, lambda job, held: _lasted(held) if held else None),
     "wasted": (lambda status: status.wasted, lambda job, held: held or None),
     "bestEffort": (lambda status: status.best_effort, lambda job, held: held or None),
+    "spare": (lambda status: status.spare, lambda job, held: held or None),
     "shed": (lambda status: status.published.band is model.Band.SHED, lambda job, held: held or None),
     "backoff": (lambda status: status.back_off, lambda job, held: _back_off(held)),
     "startTime": (lambda status: status.started, lambda job, held: _exact(held)),
@@ -223,7 +224,7 @@ def _kept(status: ledger.Status, kind: conditions.Type, why: str, moved: bool) -
 
 def _deadline_facts(job: ledger.Ledger, status: ledger.Status, now: int, *, vanished: bool) -> Facts:
     deadline = job.spec.deadline if job.spec else None
-    if deadline is None:
+    if deadline is None or status.spare:
         return {}
     facts: Facts = {}
     final, verdict = status.phase in ledger.FINAL, status.published.verdict
@@ -260,6 +261,7 @@ def _word(text: str) -> str:
 def _spoken(job: ledger.Ledger, status: ledger.Status, words: Words | None) -> Json:
     """Return the part of a status that a Status does not hold, `ledger.SPOKEN`."""
     deadline, band = job.spec.deadline if job.spec else None, status.published.band
+    deadline = None if status.spare else deadline
     spoken: Json = {"pending": _pending(job, status, words)}
     if deadline is not None:
         # Without an estimate nobody can be called late; such a job ranks with the rest for want of one.

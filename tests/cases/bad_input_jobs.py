@@ -54,6 +54,8 @@ ANNOTATIONS: Mapping[str, Labelled] = {
     "a value beyond all bounds": wrong("value", "9" * 30, "1 to 1000000"),
     "a checkpoint interval in words": wrong("checkpoint-interval", "often", '"90s"'),
     "a word for yes": wrong("preemptible", "yes", "'yes'", '"true" or "false"'),
+    "a sweep without a number": wrong("sweep", "lr-search", "3 of lr-search"),
+    "a sweep of none": wrong("sweep", "0 of lr-search", "3 of lr-search"),
     "a word that is not a choice": wrong("on-missed", "cancel", "Demote, Continue or Cancel"),
     "a text that reads backwards": wrong("deadline-in", RTL, r"\u202e", '"90s"'),
     "an emoji": wrong("value", EMOJI, r"\U0001f680"),

@@ -83,6 +83,14 @@ def runs() -> Iterable[crd_case.Case]:
         return crd_case.refused(name, objects.job(**spec), f"spec.{field}", message)
 
     yield crd_case.Case("an empty checkpoint", objects.job(checkpoint={}))
+    yield crd_case.Case("part of a sweep", objects.job(sweep={"name": "lr-search", "need": 3}))
+    for name, part in (
+        ("a sweep without a need", {"name": "s"}),
+        ("a sweep without a name", {"need": 1}),
+    ):
+        yield refused(name, f"sweep.{'need' if 'name' in part else 'name'}", "Required value", sweep=part)
+    yield refused("a sweep that needs nothing", "sweep.need", "equal to 1", sweep={"name": "s", "need": 0})
+    yield refused("a sweep in capitals", "sweep.name", "should match", sweep={"name": "S", "need": 1})
     yield refused("worth nothing", "value", "greater than or equal to 1", value=0)
     yield refused("worth everything", "value", "less than or equal to 1000000", value=1_000_001)
     yield refused("worth a text", "value", "must be of type integer", value="10")

@@ -113,6 +113,7 @@ FULL: Object = {
     "wasted": 1,
     "shed": True,
     "bestEffort": True,
+    "spare": True,
     "backoff": {
         "until": "2026-03-01T19:01:00Z",
         "count": 1,

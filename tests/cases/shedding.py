@@ -185,6 +185,12 @@ def offers(snapshot: model.Snapshot, limit: Limit, asks: list[Asks], now: int, t
     return max(max(rate, 0) * (until - tick) - gone, 0)
 
 
+def together(one: Asks, asks: list[Asks]) -> set[str]:
+    """It, and who goes with it."""
+    same = [other for other in asks if other.job.sweep and other.job.sweep == one.job.sweep and other.may_go]
+    return {one.job.uid, *(other.job.uid for other in same)}
+
+
 def reference(snapshot: model.Snapshot, now: int) -> set[str]:
     """Walk the deadlines upwards; while a sum of two or more is too large, give up its largest."""
     tick = now // STEP * STEP
@@ -198,9 +204,10 @@ def reference(snapshot: model.Snapshot, now: int) -> set[str]:
                 inside = [one for one in inside if one.job.uid not in given]
                 asked = sum(one.work(limit, tick) for one in inside)
                 able = [one for one in inside if one.may_go]
-                if len(inside) < 2 or not able or asked <= eta(until - tick) * offered:
+                parties = {one.job.sweep or one.job.uid for one in inside}
+                if len(parties) < 2 or not able or asked <= eta(until - tick) * offered:
                     break
-                given.add(max(able, key=lambda one: one.key(limit)).job.uid)
+                given |= together(max(able, key=lambda one: one.key(limit)), asks)
     return given
 
 
@@ -284,4 +291,5 @@ def some_job(draw: st.DrawFn, number: int, names: list[str]) -> model.Job:
         stays=runs and draw(st.integers(0, 5)) == 0,
         min_run=draw(st.sampled_from([None, 0, 35 * MINUTE])),
         value=draw(st.sampled_from([1, 1, 1, 3, 10])),
+        sweep=draw(st.sampled_from(["", "", "", "", "ns/s", "ns/t"])),
     )

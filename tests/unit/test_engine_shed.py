@@ -252,3 +252,17 @@ def test_many_sets_of_nodes_are_told_apart_up_to_a_bound() -> None:
 def test_figures_of_the_configuration_are_checked(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=rf"config\.{name} is {value}; it must be"):
         model.Config(**{name: value})
+
+
+def test_a_sweep_is_given_up_whole_and_says_so() -> None:
+    whole = [job(f"s{i}", 3 * HOUR, sweep="ns/search") for i in range(2)]
+    found = decide.decide(world(job("a", HOUR), *whole), NOW)
+    told = {update.uid: update for update in found.updates}
+    assert {uid: update.band for uid, update in told.items()} == {"a": DEADLINE, "s0": SHED, "s1": SHED}
+    reasons = {uid: told[uid].verdict.reason for uid in ("s0", "s1")}
+    assert sum('it goes with the others of its sweep "search"' in reason for reason in reasons.values()) == 1
+
+
+def test_a_sweep_alone_gives_nobody_up() -> None:
+    whole = [job(f"s{i}", 6 * HOUR, sweep="ns/search") for i in range(2)]
+    assert bands(world(*whole)) == {"s0": "DEADLINE", "s1": "DEADLINE"}
