@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from lstqueue.engine import gangs, kept, model, rights, stakes, words
 from lstqueue.engine.stakes import Stake
+from lstqueue.topology import table
 
 
 def settle(known: kept.Kept) -> kept.Settled:
@@ -85,12 +86,17 @@ def misplaced(known: kept.Kept, group: model.Group, place: model.GroupPlacement,
     option = next((one for one in member.options if one.pool == place.pool), None)
     if option is None:
         return f'Pool "{place.pool}" may not be used any more.'
-    mask = known.free.ledger.rows.rows[option.row].mask
+    name = barred_node(known, place, known.free.ledger.rows.rows[option.row].mask)
+    return f"Node {name} may not be used any more." if name is not None else ""
+
+
+def barred_node(known: kept.Kept, place: model.GroupPlacement, mask: table.Mask) -> str | None:
+    """The first node of a place that is not there, or not in a mask; None when all are."""
     for name, _ in place.nodes:
         column = known.nodes.index.get(name)
         if column is None or not mask[column]:
-            return f"Node {name} may not be used any more."
-    return ""
+            return name
+    return None
 
 
 def _idle(known: kept.Kept, stake: Stake) -> str:
@@ -116,7 +122,7 @@ def _unjustified(known: kept.Kept, stake: Stake) -> str:
     here, queue = stake.here, known.queues[stake.here.job.queue]
     if queue.held and stake.running:
         return _stopped(queue)
-    if stake.sunk or not stake.running:
+    if stake.sunk or not stake.running or known.promised.due(stake):
         return ""
     if rights.denial(here, queue, known.config) is not None:
         return "It may have nobody suspended any more."

@@ -34,12 +34,14 @@ from lstqueue.engine import (
     order,
     overload,
     preempt,
+    promises,
     reasons,
     reserve,
     room,
     share,
     shed,
     slack,
+    slots,
     standing,
     verdict,
     windows,
@@ -75,6 +77,7 @@ def decide(
     known = kept.survey(snapshot, world, now)
 
     known.safe = share.protect(known)
+    slots.read(known)
 
     # 2. Shed
     known.shedding = shed.step(_scene(known))
@@ -84,6 +87,10 @@ def decide(
     known.claims = claims.settle(known)
     known.drained = claims.drain(known)
 
+    # Slots
+    promises.renew(known)
+    slots.start(known)
+
     # 3. Order
     trying = []
     for uid, one in known.lasting.items():
@@ -91,7 +98,7 @@ def decide(
             continue
         if (code := _barred(known, one.here.job)) is not None:
             known.codes[uid] = code
-        elif uid not in known.claims.admit:
+        elif uid not in known.claims.admit and uid not in known.promised.claim:
             trying.append(known.standings[uid])
     known.heads = share.find(known, trying)
     known.line = order.line_up(trying, known.queues, known.gangs, config, world.ranks, share.favoured(known))
@@ -116,7 +123,8 @@ def decide(
     # 6. Reserve
     known.reservations = reserve.step(known)
 
-    # 7. Verdict
+    # 7. Verdict and promise
+    promises.step(known)
     stale, forecast = foresight.step(known)
     known.updates = _updates(known)
 
@@ -124,13 +132,16 @@ def decide(
         now=now,
         admit=_admissions(known),
         claim=_claims(known),
-        suspend=(*known.drained, *_victims(known)),
+        suspend=(*known.drained, *known.promised.suspend, *_victims(known)),
         drop=tuple(known.claims.drop.values()),
         reserve=tuple(known.reservations.made.values()),
         unreserve=tuple(known.reservations.lost.values()),
+        promise=tuple(known.promised.made.values()),
+        revoke=tuple(known.promised.lost.values()),
         updates=tuple(known.updates.values()),
         wake_at=_wake_at(known, forecast_pending=stale and not forecast),
         forecast=forecast,
+        sheds=bool(known.shedding.given),
         counts=_counts(known),
         kept=known,
     )
@@ -197,7 +208,7 @@ def _admissions(known: kept.Kept) -> tuple[model.Admission, ...]:
 
 
 def _claims(known: kept.Kept) -> tuple[model.Claiming, ...]:
-    claimed = known.preempted.claim.items()
+    claimed = (known.promised.claim | known.preempted.claim).items()
     return tuple(model.Claiming(uid, stake.here.job.queue, stake.claim) for uid, stake in claimed)
 
 
@@ -210,7 +221,8 @@ def _victims(known: kept.Kept) -> list[model.Suspend]:
 def _updates(known: kept.Kept) -> dict[str, model.Update]:
     """What every status should say, where it says something else."""
     quiet, lasting, codes = known.world.quiet, known.lasting, known.codes
-    renewed = known.outlooks.keys() | known.snapshot.restate
+    promised = known.promised
+    renewed = known.outlooks.keys() | known.snapshot.restate | promised.made.keys() | promised.lost.keys()
     found: dict[str, model.Update] = {}
     for uid, here in known.standings.items():
         said, code, news = quiet.get(uid), codes.get(uid), uid in renewed
@@ -240,6 +252,8 @@ def _update(known: kept.Kept, here: standing.Standing) -> model.Update | None:
         unseen = judged_by_it and seen is not None and seen.finish is None
         judged = verdict.waiting(here, code, seen, obstacles.unforeseen(known, job) if unseen else "")
     judged = verdict.unless_given_up(judged, here)
+    if known.promised.holds(job.uid):
+        judged = verdict.promised(judged)
     since = job.since if placed else known.now
     closely = restate or (placed and judged.level in verdict.BY_EARLIER_ENDS)
     moved = verdict.differs(told.verdict, judged, since=since, config=known.config, closely=closely)

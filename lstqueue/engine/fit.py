@@ -25,13 +25,13 @@ class Fitted:
     """What the walk decided: a code for everyone who stays, a placement for everyone who goes.
 
     `heads` names, per strict lane that is blocked, the uid of the job at its head, `bound` those who would
-    fit on room that is kept for others: which reservations (`guests.Guests`), by uid.
+    fit on room that is kept for others: which (`guests.Binding`), by uid.
     """
 
     codes: dict[str, model.Code] = field(default_factory=dict)
     placed: dict[str, room.Placement] = field(default_factory=dict)
     heads: dict[str | int, str] = field(default_factory=dict)
-    bound: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    bound: dict[str, guests.Binding] = field(default_factory=dict)
     tries: int = 0
 
 
@@ -141,7 +141,7 @@ def _places(
         done.codes[uid], done.bound[uid] = stuck[key], binding
         return False
     done.tries += 1
-    place = functools.partial(reserved.place, turn.gang, free, binding)
+    place = functools.partial(reserved.place, turn, free, binding)
     if opening.concern(turn.gang.queue):
         taken = opening.place(turn.gang.queue, windows.until(turn.standing), free, place)
     else:

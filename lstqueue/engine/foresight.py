@@ -84,11 +84,20 @@ def scene(known: kept.Kept, line: list[order.Turn]) -> outlook.Scene:
         claims=tuple(known.going()),
         given_up=tuple(known.staked[uid] for uid in known.claims.drop if uid in known.staked),
         leaving=frozenset(leaving),
-        bound={uid: known.guests.latest(binding) for uid, binding in known.fitted.bound.items()},
+        bound=_bound(known),
         windows=known.windows,
         now=known.now,
         config=known.config,
     )
+
+
+def _bound(known: kept.Kept) -> dict[str, int]:
+    """When those may start who would fit on room that is kept for others."""
+    if not known.fitted.bound:
+        return {}
+    turns = {turn.standing.job.uid: turn for turn in known.line}
+    bound = known.fitted.bound.items()
+    return {uid: known.guests.latest(turns[uid], binding) for uid, binding in bound}
 
 
 def _is_new(here: Standing) -> bool:

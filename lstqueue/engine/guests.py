@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from lstqueue.engine import gangs, model, order, rights, room
+from lstqueue.engine import model, order, rights, room
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,40 @@ class Keeping:
     turn: order.Turn
     reservation: model.Reservation
     whole: room.Release
+
+
+Ahead = tuple[int, str]
+"""(bins of the calendar, whose own slot does not bind): equal ones are bound by the same slots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What a job has to respect: reservations by their index, and slots. Equal ones leave the same room."""
+
+    keepings: tuple[int, ...] = ()
+    ahead: Ahead | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.keepings) or self.ahead is not None
+
+
+class Slots(Protocol):
+    """The slots of promised jobs, as far as they bind others (`slots.Respect`)."""
+
+    def binding(self, turn: order.Turn) -> Ahead | None:
+        """What of the calendar a job has to respect; None: nothing."""
+
+    def place(self, turn: order.Turn, free: room.Room) -> room.Placement | None:
+        """Charge a gang in what slots leave; None, and nothing charged, when it does not fit there."""
+
+    def latest(self, turn: order.Turn) -> int:
+        """When the last of the slots that bind a job ends, in ms since the epoch."""
+
+    def earliest(self) -> int:
+        """When the first slot ahead starts, in ms since the epoch."""
+
+
+FREE = Binding()
 
 
 class Guests:
@@ -39,18 +74,20 @@ class Guests:
         queues: Mapping[str, model.Queue] | None = None,
         config: model.Config | None = None,
         owed: Callable[[Keeping], room.Release] | None = None,
+        slots: Slots | None = None,
     ) -> None:
         self.keepings = tuple(keepings)
         self._queues = {} if queues is None else queues
         self._config = model.Config() if config is None else config
-        self._ask = owed
+        self._ask, self._slots = owed, slots
         self._owed: dict[int, room.Release] = {}
 
-    def binding(self, turn: order.Turn) -> tuple[int, ...]:
-        """Which reservations (by their index) a job has to respect."""
-        if not self.keepings:
-            return ()
-        return tuple([i for i, keeping in enumerate(self.keepings) if self._binds(keeping, turn)])
+    def binding(self, turn: order.Turn) -> Binding:
+        """What a job has to respect."""
+        ahead = None if self._slots is None else self._slots.binding(turn)
+        if not self.keepings and ahead is None:
+            return FREE
+        return Binding(tuple([i for i, one in enumerate(self.keepings) if self._binds(one, turn)]), ahead)
 
     def _binds(self, keeping: Keeping, turn: order.Turn) -> bool:
         here, config = turn.standing, self._config
@@ -65,23 +102,32 @@ class Guests:
             return False
         return rights.denial(here, self._queues[turn.gang.queue], config) is not None
 
-    def place(self, gang: gangs.Gang, free: room.Room, binding: tuple[int, ...]) -> room.Placement | None:
-        """Charge a gang in what reservations leave; None, and nothing charged, when it does not fit there."""
-        if not binding or not free.could_place(gang):
-            return free.place(gang)
-        owed = [self._owing(index) for index in binding]
+    def place(self, turn: order.Turn, free: room.Room, binding: Binding) -> room.Placement | None:
+        """Charge a gang in what is left to it; None, and nothing charged, when it does not fit there."""
+        if not binding or not free.could_place(turn.gang):
+            return free.place(turn.gang)
+        owed = [self._owing(index) for index in binding.keepings]
         free.charge_all(owed)
-        taken = free.place(gang)
+        if binding.ahead is None or self._slots is None:
+            taken = free.place(turn.gang)
+        else:
+            taken = self._slots.place(turn, free)
         free.release_all(owed)
         return taken
 
-    def latest(self, binding: tuple[int, ...]) -> int:
-        """When the last of some reservations starts, in ms since the epoch."""
-        return max(self.keepings[index].reservation.start for index in binding)
+    def latest(self, turn: order.Turn, binding: Binding) -> int:
+        """When the last of what binds a job is over, or starts if that is enough, in ms since the epoch."""
+        times = [self.keepings[index].reservation.start for index in binding.keepings]
+        if binding.ahead is not None and self._slots is not None:
+            times.append(self._slots.latest(turn))
+        return max(times)
 
-    def earliest(self, binding: tuple[int, ...]) -> int:
-        """When the first of some reservations starts, in ms since the epoch."""
-        return min(self.keepings[index].reservation.start for index in binding)
+    def earliest(self, binding: Binding) -> int:
+        """When the first of what binds a job starts, in ms since the epoch."""
+        times = [self.keepings[index].reservation.start for index in binding.keepings]
+        if binding.ahead is not None and self._slots is not None:
+            times.append(self._slots.earliest())
+        return min(times)
 
     def _owing(self, index: int) -> room.Release:
         found = self._owed.get(index)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lstqueue.engine import (
+    calendar,
     fit,
     gangs,
     guests,
@@ -72,6 +73,58 @@ class Reservations:
     lost: dict[str, model.Unreserve] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """The slot of a job, with its room in columns.
+
+    It is `seated` when it runs there and its time has come, so that it stays: nobody may take its room. Until
+    then others may be in the slot, and it may be elsewhere.
+    """
+
+    here: Standing
+    slot: model.Slot
+    whole: room.Release
+    seated: bool
+
+    def entry(self, now: int, grace: int) -> calendar.Entry:
+        """What the calendar owes for it; `grace` as in `Config.slot_grace`."""
+        slot, finish = self.slot, self.here.finish
+        if not self.seated or finish is None:
+            return calendar.Entry(self.here.job.uid, slot.start, slot.finish, self.whole)
+        ends = max(min(slot.finish, finish.hi + grace), now + 1)
+        return calendar.Entry(self.here.job.uid, min(now, slot.start), ends, self.whole)
+
+
+@dataclass(slots=True)
+class Promised:
+    """What a pass knows and does about slots, by the uid of the owner.
+
+    `owed` are those that stand, `claim` are new claims of those whose time has come, `suspend` those who
+    leave for their own, `made` the slots that are new or moved, `lost` the promises that cannot be kept.
+    """
+
+    owed: dict[str, Owed] = field(default_factory=dict)
+    claim: dict[str, stakes.Stake] = field(default_factory=dict)
+    suspend: list[model.Suspend] = field(default_factory=list)
+    made: dict[str, model.Promise] = field(default_factory=dict)
+    lost: dict[str, model.Revoke] = field(default_factory=dict)
+    calendar: calendar.Calendar | None = None
+
+    def holds(self, uid: str) -> bool:
+        """Whether a job is promised its deadline, by this plan or one before."""
+        return uid in self.made or (uid in self.owed and uid not in self.lost)
+
+    def due(self, stake: stakes.Stake) -> bool:
+        """Whether a claim is of a slot: it needs no other reason."""
+        one = self.owed.get(stake.here.job.uid)
+        return one is not None and one.slot.groups == stake.claim.groups
+
+    @property
+    def seated(self) -> frozenset[str]:
+        """Those (uids) whose room nobody may take."""
+        return frozenset([uid for uid, one in self.owed.items() if one.seated])
+
+
 @dataclass(slots=True)
 class Kept:
     """What a pass knows. `free` is charged by step 4, so afterwards it is the room that is left.
@@ -83,10 +136,10 @@ class Kept:
     for. `sentences` are those said of equal gangs, by gang, code and whether their deadlines are past saving.
     `foreign` is what pods use that are no job's, `calm` the room once everybody has left whose end is known,
     where that was asked for, and `causes` why it holds no gang like this one.
-    `windows` say what of their quotas queues may use later. `safe` are the running jobs (uids) that the
-    best-effort share protects, `heads` those who stand in line by it, `withheld` the room that is kept for
-    them. `guests` are the reservations of others that stand. `world` goes on to later passes. `wake` is the
-    first time found so far at which time alone can change the
+    `windows` say what of their quotas queues may use later, `promised` the slots. `safe` are the running jobs
+    (uids) that the best-effort share protects, `heads` those who stand in line by it, `withheld` the room
+    that is kept for them. `guests` are the reservations of others that stand. `world` goes on to later
+    passes. `wake` is the first time found so far at which time alone can change the
     plan.
     """
 
@@ -114,6 +167,7 @@ class Kept:
     guests: guests.Guests = guests.NONE
     reservations: Reservations = field(default_factory=Reservations)
     windows: windows.Windows = windows.NONE
+    promised: Promised = field(default_factory=Promised)
     safe: frozenset[str] = frozenset()
     heads: dict[str, Head] = field(default_factory=dict)
     withheld: dict[str, list[room.Release]] = field(default_factory=dict)
@@ -153,7 +207,14 @@ class Kept:
             claimed = frozenset(job.uid for stake in self.staked.values() for job in stake.victims)
             placed = [one for one in self.placed if one.job.queue == queue]
             flock = self.world.flock(queue, placed)
-            herd = self.herds[queue] = victims.Herd(flock, claimed, self.safe, self.now, self.config)
+            herd = self.herds[queue] = victims.Herd(
+                flock,
+                claimed=claimed,
+                safe=self.safe,
+                seated=self.promised.seated,
+                now=self.now,
+                config=self.config,
+            )
         return herd
 
 

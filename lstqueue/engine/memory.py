@@ -117,10 +117,12 @@ class World:
         self.lasting: dict[str, standing.Lasting] = {}
         self.ranks: dict[str, tuple[model.Band, order.Rank]] = {}
         self.reserved: set[str] = set()
+        self.slotted: set[str] = set()
         self.quiet: dict[str, tuple[standing.Lasting, model.Band, model.Code | None]] = {}
         self._charges: dict[str, quota.Charges] = {}
         self._releases: dict[str, room.Release] = {}
         self._stakes: dict[str, stakes.Stake] = {}
+        self._slots: dict[str, room.Release] = {}
         self._figures: dict[str, tuple[standing.Standing, victims.Figures]] = {}
         self._flocks: dict[str, victims.Flock] = {}
         self._capacities: dict[str, victims.Capacity] = {}
@@ -166,6 +168,8 @@ class World:
             job = jobs[uid]
             if job.reservation is not None:
                 self.reserved.add(uid)
+            if job.slot is not None:
+                self.slotted.add(uid)
             self._charges[uid] = ()
             if job.assigned:  # of a long line hardly anybody holds something
                 self._holdings.add(job)
@@ -199,11 +203,13 @@ class World:
             self._releases,
             self._figures,
             self._stakes,
+            self._slots,
             self._parts,
         )
         for one in tables:
             one.pop(uid, None)
         self.reserved.discard(uid)
+        self.slotted.discard(uid)
 
     # Asking
 
@@ -213,6 +219,11 @@ class World:
     def free(self) -> room.Room:
         """What is free before anything is decided; the caller's own."""
         return self._room().copy()
+
+    @property
+    def rows(self) -> capacity.Rows:
+        """The rows of every gang that was asked for so far."""
+        return self._gangs.rows()
 
     @property
     def bound(self) -> Ints:
@@ -257,6 +268,24 @@ class World:
         owned = stakes.placed_at(here.job, claim)
         place = room.release_of(owned, self.resources, self.nodes, self._quota.held(owned))
         return stakes.of(here, claim, who, self.release, place)
+
+    def slot(self, job: model.Job, slot: model.Slot) -> room.Release:
+        """The room of a slot in columns."""
+        if job.slot is not slot:
+            return self.place(job, slot.groups)
+        found = self._slots.get(job.uid)
+        if found is None:
+            found = self._slots[job.uid] = self.place(job, slot.groups)
+        return found
+
+    def place(self, job: model.Job, groups: tuple[model.GroupPlacement, ...]) -> room.Release:
+        """What a job would hold in a place, in columns."""
+        owned = stakes.placed_at(job, model.Claim(groups, (), 0))
+        return stakes.merged(room.release_of(owned, self.resources, self.nodes, self._quota.held(owned)))
+
+    def gang(self, job: model.Job) -> gangs.Gang:
+        """The gang of a job, be it waiting or not; its queue must be there."""
+        return self.gangs.get(job.uid) or self._gangs.of(job)
 
     def alone(self, gang: gangs.Gang) -> gangs.Alone:
         """A gang of this world in rows of its own."""
@@ -336,10 +365,10 @@ def _by(kind: str, things: Collection[Thing], key: Callable[[Thing], str]) -> di
 
 
 def _asked(jobs: Mapping[str, model.Job], queues: Mapping[str, model.Queue]) -> tuple[str, ...]:
-    """Names of the resources that those who wait ask for."""
+    """Names of the resources that those who wait, or own a slot, ask for."""
     shapes: dict[int, PodShape] = {}  # many pods are of few
     for job in jobs.values():
-        if _tries(job, queues):
+        if _tries(job, queues) or (job.slot is not None and job.queue in queues):
             for group in job.groups:
                 shapes[id(group.shape)] = group.shape
     names = {name for shape in shapes.values() for name, _ in shape.requests}

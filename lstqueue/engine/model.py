@@ -14,10 +14,14 @@ from lstqueue.engine.config import HOUR as HOUR
 from lstqueue.engine.config import MINUTE as MINUTE
 from lstqueue.engine.config import Config as Config
 from lstqueue.engine.config import Order as Order
+from lstqueue.engine.places import Cause as Cause
 from lstqueue.engine.places import Claim as Claim
 from lstqueue.engine.places import GroupPlacement as GroupPlacement
+from lstqueue.engine.places import Promise as Promise
 from lstqueue.engine.places import Reservation as Reservation
 from lstqueue.engine.places import Reserve as Reserve
+from lstqueue.engine.places import Revoke as Revoke
+from lstqueue.engine.places import Slot as Slot
 from lstqueue.engine.places import Unreserve as Unreserve
 from lstqueue.engine.places import Victim as Victim
 from lstqueue.engine.queues import Pool as Pool
@@ -49,12 +53,13 @@ class Band(enum.IntEnum):
 
 
 class Level(enum.Enum):
-    """How likely a deadline is to hold. UNKNOWN: no estimate, or no deadline to judge."""
+    """How likely a deadline is to hold. UNKNOWN: no estimate, or no deadline to judge. FEASIBLE: promised."""
 
     IMPOSSIBLE = "IMPOSSIBLE"
     UNLIKELY = "UNLIKELY"
     AT_RISK = "AT_RISK"
     LIKELY = "LIKELY"
+    FEASIBLE = "FEASIBLE"
     UNKNOWN = "UNKNOWN"
 
 
@@ -158,7 +163,8 @@ class Job:
     through with that start; may lie ahead) or was admitted (ADMITTED); 0 otherwise. `not_before` ends a
     back-off; `avoid` names nodes that failed it; `failed_starts` counts those in a row. `words` is what
     `status.pending.message` says; it counts only for jobs in `Snapshot.restate`. `served` is the run time of
-    earlier runs with what was lost of it (ms), for the order `service` alone.
+    earlier runs with what was lost of it (ms), for the order `service` alone. A job that has a `slot` is
+    promised its deadline.
 
     For preemption: `attempt` numbers its admissions. `min_run` is its own, None for its queue's. `saved` is
     the run time (ms) whose result outlives a suspension: estimates count from the first start, so what is
@@ -196,6 +202,7 @@ class Job:
     attempt: int = 0
     claim: Claim | None = None
     reservation: Reservation | None = None
+    slot: Slot | None = None
     failed_starts: int = 0
     preemptible: bool = True
     stays: bool = False
@@ -239,7 +246,8 @@ class Snapshot:
     something moved since, admissions of a plan included, so that their forecasts are worth making anew.
     Outrun estimates need not be reported: a pass sees them itself. `restate` are the jobs (uids) whose words
     are old enough to be said anew, should they read differently now; the caller bounds how often. `foreign`
-    names the foreign pods by node, only to say who is in the way: nothing is decided by it.
+    names the foreign pods by node, only to say who is in the way: nothing is decided by it. `shed_at` is when
+    somebody was last given up (`Plan.sheds`; 0: never, or not known).
     """
 
     nodes: tuple[Node, ...] = ()
@@ -248,6 +256,7 @@ class Snapshot:
     forecast_at: int = 0
     changed: bool = True
     restate: frozenset[str] = frozenset()
+    shed_at: int = 0
     foreign: Mapping[str, Sequence[Foreign]] = field(default_factory=dict, compare=False)
 
 
@@ -264,6 +273,7 @@ class Why(enum.Enum):
     """Why a job is suspended."""
 
     PREEMPTED = "Preempted"
+    PROMISED = "Promised"  # to run in its own slot instead, or it would not end by its deadline
     QUEUE_DRAINED = "QueueDrained"
 
 
@@ -318,7 +328,9 @@ class Plan:
     `wake_at` is the next time at which time alone can change a decision, None when there is none.
     `forecast` says that all waiting jobs were forecast, as many as `Config.forecast_depth` allows. `counts`
     are figures for metrics and the log (waiting, admitting, running, fits tried, ...). `kept` is what
-    `explain` needs; it is no part of equality.
+    `explain` needs; it is no part of equality. A new promise and the verdict FEASIBLE are
+    of the same plan, to be written together; it binds from the pass on that sees the slot. `sheds` says that
+    somebody is given up.
     """
 
     now: int
@@ -328,9 +340,12 @@ class Plan:
     drop: tuple[Drop, ...] = ()
     reserve: tuple[Reserve, ...] = ()
     unreserve: tuple[Unreserve, ...] = ()
+    promise: tuple[Promise, ...] = ()
+    revoke: tuple[Revoke, ...] = ()
     updates: tuple[Update, ...] = ()
     wake_at: int | None = None
     forecast: bool = False
+    sheds: bool = False
     counts: tuple[tuple[str, int], ...] = ()
     kept: object = field(default=None, compare=False, repr=False)
 

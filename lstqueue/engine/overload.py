@@ -209,7 +209,9 @@ def _entry(scene: Scene, lasting: standing.Lasting, houses: Mapping[str, _House]
     if left <= 0 or deadline <= tick or (kind := scene.kinds.of(job, scene.gangs.get(job.uid))) is None:
         return None
     was_shed = job.published.band is given_up
+    promised = job.slot is not None and scene.config.promising
     could = house.sheds and job.state is not model.State.CLAIMING and (job.movable or not placed)
+    could = could and not promised
     settled = not placed or was_shed or job.since + house.min_run_of(job) <= tick
     weight = scene.config.shed_weight if was_shed and could else 1
     return Entry(job, deadline, kind, left, weight, could, could and settled)

@@ -1,10 +1,11 @@
-"""Room that jobs are given, claim or have kept for them: placements of whole gangs, in the words of a plan.
+"""Room that jobs are given, claim, are promised or have kept for them: whole gangs, in the words of a plan.
 
 Values only, as in `model`, which has them under the same names.
 """
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 
@@ -63,4 +64,45 @@ class Unreserve:
     """A reservation to be given up, in words `why`."""
 
     uid: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Room that a job owns from `start` to `finish` (ms since the epoch), parallel to its groups.
+
+    In it the job ends by its deadline, should nothing else come of it before: `finish` is no later than the
+    deadline and leaves time for others to leave, for the launch, and for `hi`, the most run time in ms that
+    the job was thought to have before it when this was promised. Others may be there until `start`.
+    """
+
+    groups: tuple[GroupPlacement, ...]
+    start: int
+    finish: int
+    hi: int
+
+
+class Cause(enum.Enum):
+    """Why a promise could not be kept."""
+
+    RAN_PAST_HI = "ran past hi"  # it ran longer than it was thought to at most
+    CAPACITY = "capacity lost"  # nodes or quota went
+    STUCK = "stuck termination"  # those in its slot did not leave in time
+    EDIT = "edit"  # of the job or its queue
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A slot that a job owns from now on, instead of any that it owned."""
+
+    uid: str
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """A promise to be taken back, in words `why`."""
+
+    uid: str
+    cause: Cause
     why: str

@@ -12,7 +12,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from lstqueue.engine import gangs, kept, model, order, rights, room, stakes, trials, victims, windows
+from lstqueue.engine import (
+    gangs,
+    kept,
+    model,
+    order,
+    rights,
+    room,
+    slots,
+    stakes,
+    trials,
+    victims,
+    windows,
+)
 from lstqueue.topology.table import Mask
 
 LACKING = frozenset((model.Code.NO_ROOM, model.Code.QUOTA_EXCEEDED))
@@ -94,7 +106,8 @@ def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preem
         known.rouse(herd.wake(who, mask, known.wake))
         return None
     chosen, placement = found
-    if not _outlasts_no_window(known, turn, placement):
+    later = max(herd.here[i].job.grace for i in chosen)
+    if not _outlasts_no_window(known, turn, placement) or not slots.lets(known, turn, placement, later=later):
         return None
     groups = room.by_group(placement, known.nodes)
     jobs = tuple(herd.here[i].job for i in chosen)

@@ -210,7 +210,10 @@ def _quota_exceeded(kept: Kept, job: model.Job) -> str:
 
 
 def _reserved(kept: Kept, job: model.Job) -> str:
-    keepings = [kept.guests.keepings[index] for index in kept.fitted.bound[job.uid]]
+    binding = kept.fitted.bound[job.uid]
+    if not binding.keepings:
+        return "It would fit now, but only in room that is promised to another before it would leave."
+    keepings = [kept.guests.keepings[index] for index in binding.keepings]
     who = words.names([words.job(one.turn.standing.job) for one in keepings])
     waits = "waits" if len(keepings) == 1 else "wait"
     return f"It would fit now, on room that is kept for {who}, which {waits}, and not leave it in time."

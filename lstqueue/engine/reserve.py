@@ -19,7 +19,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lstqueue.engine import claims, foresight, guests, kept, model, order, outlook, preempt, rights, room
+from lstqueue.engine import (
+    claims,
+    foresight,
+    guests,
+    kept,
+    model,
+    order,
+    outlook,
+    preempt,
+    rights,
+    room,
+    slots,
+)
 from lstqueue.engine.gangs import PPM
 
 Selector = tuple[tuple[str, str], ...]
@@ -29,7 +41,8 @@ Selector = tuple[tuple[str, str], ...]
 def settle(known: kept.Kept) -> guests.Guests:
     """Read the reservations that stand, and give up the others; the line must be known."""
     uids = sorted(known.world.reserved)
-    if not uids:
+    ahead = slots.Respect(known) if known.promised.owed else None
+    if not uids and ahead is None:
         return guests.NONE
     turns = {turn.standing.job.uid: turn for turn in known.line}
     found: list[guests.Keeping] = []
@@ -43,7 +56,11 @@ def settle(known: kept.Kept) -> guests.Guests:
             found.append(guests.Keeping(turn, job.reservation, _whole(known, turn, groups)))
     found.sort(key=_rank)
     return guests.Guests(
-        found, queues=known.queues, config=known.config, owed=lambda keeping: _owed(known, keeping)
+        found,
+        queues=known.queues,
+        config=known.config,
+        owed=lambda keeping: _owed(known, keeping),
+        slots=ahead,
     )
 
 

@@ -71,7 +71,7 @@ def of(
         release: What ends with a job.
         place: What its whole place would be released as, `placed_at`.
     """
-    whole = _merged(place)
+    whole = merged(place)
     held = {column: i for i, column in enumerate(whole.nodes.tolist())}
     there: Ints = np.zeros(whole.amounts.shape, dtype=np.int64)
     paid: dict[int, int] = {}
@@ -120,8 +120,8 @@ def lacking(stake: Stake, free: room.Room) -> tuple[list[int], bool]:
     return whole.nodes[short].tolist(), enough
 
 
-def _merged(part: room.Release) -> room.Release:
-    """The same with every quota slot once."""
+def merged(part: room.Release) -> room.Release:
+    """The same with every slot of quota once."""
     sums: dict[int, int] = {}
     for slot, amount in part.charges:
         sums[slot] = sums.get(slot, 0) + amount

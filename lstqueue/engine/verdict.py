@@ -6,6 +6,7 @@
 | UNLIKELY | the forecast with expected run times ends after D, or sees no start |
 | AT_RISK | the latest of the three forecasts ends after D, or the job is given up for now |
 | LIKELY | all three hold |
+| FEASIBLE | it owns a slot (`promises`), whatever the forecast says |
 | UNKNOWN | no deadline, no estimate, or not forecast |
 
 Between forecasts a verdict stays as it was published, except that time alone makes it IMPOSSIBLE.
@@ -32,6 +33,7 @@ BY_EARLIER_ENDS = frozenset((model.Level.UNLIKELY, model.Level.IMPOSSIBLE))
 """Levels whose reason counts from the expected or the earliest end of a job that runs."""
 _NO_DEADLINE = "It has no deadline to judge."
 _TOO_FAR = model.Verdict(model.Level.UNKNOWN, "More jobs are ahead of it than a forecast follows.")
+_PROMISED = "Promised: room is kept in which it ends by its deadline, whatever arrives later."
 _EXPIRED = "Its deadline was past already when it was submitted; is the year right?"
 
 
@@ -41,6 +43,8 @@ def wants_forecast(here: Standing) -> bool:
     if told.verdict is None or told.code in NOT_JUDGED:
         return True
     if told.band is model.Band.SHED and here.band is not model.Band.SHED:
+        return True
+    if told.verdict.level is model.Level.FEASIBLE and here.job.slot is None:
         return True
     return told.verdict.level is model.Level.IMPOSSIBLE and not here.hopeless
 
@@ -96,6 +100,11 @@ def unless_given_up(judged: model.Verdict, here: Standing) -> model.Verdict:
     if here.band is not model.Band.SHED or judged.level not in (model.Level.LIKELY, model.Level.UNKNOWN):
         return judged
     return _as(judged, model.Level.AT_RISK, judged.reason)
+
+
+def promised(judged: model.Verdict) -> model.Verdict:
+    """The verdict of a job that owns a slot."""
+    return _as(judged, model.Level.FEASIBLE, _PROMISED)
 
 
 def given_up(judged: model.Verdict, reason: str) -> model.Verdict:
@@ -174,6 +183,8 @@ def _between_forecasts(here: Standing, code: model.Code | None, told: model.Verd
         return model.Verdict(model.Level.UNKNOWN)
     if here.job.published.band is model.Band.SHED and here.band is not model.Band.SHED:
         told = None  # it said that the job is given up
+    if told is not None and told.level is model.Level.FEASIBLE:
+        told = None  # it was promised, and is no more
     return told or _TOO_FAR
 
 

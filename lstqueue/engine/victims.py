@@ -37,6 +37,7 @@ class Bar(enum.Enum):
     """Why a job is nobody's victim; where several hold, the first here is named."""
 
     CLAIMED = "already suspended for another"
+    PROMISED = "in the room that it was promised"
     NOT_PREEMPTIBLE = "not preemptible"
     CAP = "suspended often enough today"
     MIN_RUN = "not past its minimum run"
@@ -131,9 +132,17 @@ class Herd:
     """
 
     def __init__(
-        self, flock: Flock, claimed: frozenset[str], safe: frozenset[str], now: int, config: model.Config
+        self,
+        flock: Flock,
+        *,
+        claimed: frozenset[str],
+        safe: frozenset[str],
+        seated: frozenset[str],
+        now: int,
+        config: model.Config,
     ) -> None:
-        self._flock, self._safe, self._now, self._config = flock, safe, now, config
+        self._flock, self._now, self._config = flock, now, config
+        self._safe, self._seated = safe, seated
         self.here, self.index, self.share = flock.here, flock.index, flock.share
         self.releases, self.owner = flock.releases, flock.owner
         self.columns, self.amounts = flock.columns, flock.amounts
@@ -211,14 +220,19 @@ class Herd:
         then = np.where(flock.runs & (flock.checkpoint > 0), flock.since + flock.checkpoint, NEVER)
         wasted = (flock.wasted >= config.wasted_most) & (not config.switches.by_rank)
         self._protect(Bar.UNSAVED, wasted & ~keeps, then)
-        safe: Mask = np.zeros(len(run), dtype=np.bool_)
-        safe[[self.index[uid] for uid in self._safe if uid in self.index]] = True
-        self._protect(Bar.SHARE, safe, np.full(len(run), NEVER))  # until somebody comes or goes
+        never = np.full(len(run), NEVER)
+        self._protect(Bar.SHARE, self._mask(self._safe), never)  # until somebody comes or goes
         then = np.where(flock.runs, flock.since + flock.min_run, NEVER)
         self._protect(Bar.MIN_RUN, run < flock.min_run, then)
         often, freed = self._often()
         self._protect(Bar.CAP, often, freed)
-        self._protect(Bar.NOT_PREEMPTIBLE, ~flock.preemptible, np.full(len(run), NEVER))
+        self._protect(Bar.NOT_PREEMPTIBLE, ~flock.preemptible, never)
+        self._protect(Bar.PROMISED, self._mask(self._seated), never)
+
+    def _mask(self, uids: frozenset[str]) -> Mask:
+        mask: Mask = np.zeros(len(self.here), dtype=np.bool_)
+        mask[[self.index[uid] for uid in uids if uid in self.index]] = True
+        return mask
 
     def _protect(self, bar: Bar, mask: Mask, until: Ints) -> None:
         self.bar[mask] = BARS.index(bar)

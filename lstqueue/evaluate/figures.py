@@ -7,6 +7,7 @@ no wait or completion time beyond its first start. Nothing here depends on wall 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -58,6 +59,9 @@ class Figures:
             `partial_gpu_share` of all GPUs. Only policies without gangs have any.
         idle_wanted_share: GPUs idle while somebody waited, over all, in the same time: fragments and holds.
         verdicts: By level of the first verdict, how many then met and missed their deadline.
+        promised: Deadline jobs that were promised theirs; `promised_ratio` of all of them.
+        promises_broken: Promises taken back, and those of jobs that were late all the same.
+        promises_broken_by: The same by cause.
     """
 
     jobs: int
@@ -87,6 +91,10 @@ class Figures:
     partial_gpu_share: float
     idle_wanted_share: float
     verdicts: dict[str, dict[str, int]]
+    promised: int
+    promised_ratio: float | None
+    promises_broken: int
+    promises_broken_by: dict[str, int]
 
 
 def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
@@ -104,6 +112,8 @@ def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
     free = [_jct(life) / 1000 for life in done if life.work.deadline is None]
     starts = [life.first_start - life.work.submit for life in everybody if life.first_start is not None]
     late = [_late(life) for life in dated if life.completed is not None and not in_time(life)]
+    promised = [life for life in dated if life.promised]
+    broken = Counter(cause for life in promised if (cause := _broken(life)) is not None)
     capacity = shape.nodes * shape.gpus_per_node * (outcome.last_submit - outcome.began)
     return Figures(
         jobs=len(everybody),
@@ -135,6 +145,10 @@ def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
         partial_gpu_share=_ratio(outcome.partial_loaded, capacity) or 0.0,
         idle_wanted_share=_ratio(outcome.idle_wanted, capacity) or 0.0,
         verdicts=_verdicts(dated),
+        promised=len(promised),
+        promised_ratio=_ratio(len(promised), len(dated)),
+        promises_broken=broken.total(),
+        promises_broken_by=dict(sorted(broken.items())),
     )
 
 
@@ -162,6 +176,13 @@ def _verdicts(dated: Iterable[lives.Life]) -> dict[str, dict[str, int]]:
         if life.first_level is not None:
             found[life.first_level.value]["met" if in_time(life) else "missed"] += 1
     return {level: counts for level, counts in found.items() if any(counts.values())}
+
+
+def _broken(life: lives.Life) -> str | None:
+    """Why a promise was not kept; None when it was."""
+    if life.broken is not None:
+        return life.broken.value
+    return None if in_time(life) else "late"
 
 
 def _feasible(life: lives.Life) -> bool:

@@ -57,7 +57,8 @@ class Life:
     `first_start` and `completed` are None until then. `lost` sums run time done again, `restoring` the time
     spent on starts after a suspension; `preempted` counts suspensions for others, `struck` runs that a mishap
     of a node ended. `fruitless` is the most suspensions in a row that saved nothing.
-    `first_level` is the verdict at submit.
+    `first_level` is the verdict at submit. `promised` says that it ever had a slot, `broken` why
+    the last promise was taken back.
     """
 
     uid: str
@@ -71,6 +72,9 @@ class Life:
     published: model.Published = field(default_factory=model.Published)
     claim: model.Claim | None = None
     reservation: model.Reservation | None = None
+    slot: model.Slot | None = None
+    promised: bool = False
+    broken: model.Cause | None = None
     not_before: int = 0
     avoid: tuple[str, ...] = ()
     saved: int = 0
@@ -114,6 +118,7 @@ class Life:
                 attempt=self.attempt,
                 claim=self.claim,
                 reservation=self.reservation,
+                slot=self.slot,
                 value=work.value,
                 saved=self.saved,
                 checkpoint=costs.checkpoint,

@@ -77,7 +77,7 @@ def conclude(terminal: console.Console, result: Result, violations: Sequence[str
 def as_json(result: Result) -> dict[str, Any]:
     """Return the figures scripts rely on: ratios 0-1, times in seconds; None where there is nothing to say.
 
-    `bound` is None where nobody asked for it. The engine makes no promises, so none is broken.
+    `bound` is None where nobody asked for it.
     """
     found = dataclasses.asdict(result.seen)
     verdicts = found.pop("verdicts")
@@ -90,7 +90,6 @@ def as_json(result: Result) -> dict[str, Any]:
             "bound": result.bound,
             "share_of_bound": _of(result.seen.deadline_ratio, result.bound),
             "verdicts": verdicts,
-            "promises_broken": 0,
             "dropped": dict(result.dropped),
             "passes": result.passes,
             "decision_p50_s": result.latency_s.p50,
@@ -144,6 +143,10 @@ def _rows(result: Result) -> list[tuple[str, str]]:
         rows.insert(1, ("no policy could meet more than", f"{_share(result.bound)}; this is {share} of it"))
     for level, counts in seen.verdicts.items():
         rows.append((f"first told {level}", f"{counts['met']:,} met, {counts['missed']:,} missed"))
+    if seen.promised:
+        rows.append(("promised", f"{seen.promised:,} ({_share(seen.promised_ratio)})"))
+        causes = ", ".join(f"{cause} {count:,}" for cause, count in seen.promises_broken_by.items())
+        rows.append(("promises broken", f"{seen.promises_broken:,}{': ' * bool(causes)}{causes}"))
     latency, wall = result.latency_s, result.wall_s
     rows += [
         ("decision passes", f"{result.passes:,}, p50 {_ms(latency.p50)}, p99 {_ms(latency.p99)}"),

@@ -68,6 +68,7 @@ ALL = (
     Policy("lst", "least slack first with no-harm preemption and shedding: what the operator does"),
     Policy("lst-no-shed", "lst that gives nobody up in an overload", config={"shedding": False}),
     Policy("lst-no-preempt", "lst that has nobody suspended", queue=_NEVER),
+    Policy("lst-promises", "lst that promises deadlines and keeps them", config={"promising": True}),
     Policy("lst-no-reserve", "lst that keeps no room for those that wait", config={"reserve_most": 0}),
     Policy("lst-no-share", "lst without a share for best-effort work", config={"sharing": False}),
     Policy(

@@ -103,6 +103,7 @@ class World:
         self.busy = 0  # GPUs of gangs that hold room
         self.partial = 0  # of them those of incomplete gangs, which a plan never makes
         self._placed = 0  # gangs that do
+        self._shed_at = 0  # when somebody was last given up
         self._log, self._witnesses = log, tuple(witnesses)
         self._ahead: list[Happening] = []
         self._sequence = 0
@@ -188,6 +189,7 @@ class World:
             jobs=tuple([life.seen or life.engine_job(costs) for life in self.jobs.values()]),
             forecast_at=forecast_at,
             changed=changed,
+            shed_at=self._shed_at,
         )
 
     # Arrivals
@@ -216,6 +218,7 @@ class World:
 
     def apply(self, plan: model.Plan, now: int) -> bool:
         """Carry a plan out as the operator does; return whether that calls for another pass by itself."""
+        self._promise(plan, now)
         for update in plan.updates:
             self._tell(update)
         for suspend in plan.suspend:
@@ -233,7 +236,20 @@ class World:
             self._log.note(now, "claimed", life.work.key, _places(claiming.claim.groups))
         for admission in plan.admit:
             self._admit(admission, now)
-        return bool(plan.suspend or plan.drop or plan.claim)
+        return bool(plan.suspend or plan.drop or plan.claim or plan.revoke)
+
+    def _promise(self, plan: model.Plan, now: int) -> None:
+        """Write down what is promised, and what is no more."""
+        if plan.sheds:
+            self._shed_at = now
+        for lost in plan.revoke:
+            life = self.jobs[lost.uid]
+            life.slot, life.broken, life.seen = None, lost.cause, None
+            self._log.note(now, "revoked", life.work.key, [(lost.cause.value, 0)])
+        for promise in plan.promise:
+            life = self.jobs[promise.uid]
+            life.slot, life.promised, life.seen = promise.slot, True, None
+            self._log.note(now, "promised", life.work.key, _places(promise.slot.groups))
 
     def _reserve(self, uid: str, reservation: model.Reservation | None, now: int) -> None:
         life = self.jobs[uid]

@@ -1,0 +1,274 @@
+"""Promises: for whom a slot is found, when it moves, and when it is lost.
+
+A promise is made together with the first verdict of a job, to all for whom a slot fits while there is no
+overload; in one only to those that ask for little (`Config.promise_area`), since slots for everything that
+fits would keep the order from doing any better. A slot is found as late as it can be: it is an insurance, no
+schedule, and whoever has one is started by the order like everybody else.
+
+A slot moves only to another that ends by the deadline too: in the same place to a later start once some of
+the run is saved, to where its owner runs, or elsewhere when nodes are lost or a run took longer than thought.
+Where there is none the promise is lost, and counted by its cause.
+"""
+
+from __future__ import annotations
+
+from lstqueue.engine import calendar, claims, estimate, fit, gangs, kept, model, order, room, slots, verdict
+from lstqueue.engine.gangs import PPM
+from lstqueue.engine.standing import Standing
+
+Problem = tuple[model.Cause, str, bool]
+"""(cause, in words, whether the promise is lost unless the slot moves now)."""
+
+
+def renew(known: kept.Kept) -> None:
+    """Move slots that cannot stay, and those whose owner could run on; tell who has to leave for its own."""
+    promised, config = known.promised, known.config
+    for uid, one in sorted(promised.owed.items(), key=slots.by_start):
+        job = one.here.job
+        if (problem := _problem(known, one)) is not None:
+            cause, why, now_or_never = problem
+            if not _move(known, one) and now_or_never:
+                promised.lost[uid] = model.Revoke(uid, cause, why)
+        elif estimate.is_placed(job) and not one.seated:
+            due = slots.due(job, one.slot, config)
+            early = known.now < due - config.slot_grace and slots.evictable(job, config)
+            if early or slots.in_place(job, one.slot) or _slide(known, one) or _follow(known, one):
+                continue
+            if known.now >= due and slots.evictable(job, config):
+                promised.suspend.append(model.Suspend(uid, job.attempt, model.Why.PROMISED))
+
+
+def _problem(known: kept.Kept, one: kept.Owed) -> Problem | None:
+    """Why a slot cannot stay as it is; None when it can."""
+    here, slot, job = one.here, one.slot, one.here.job
+    if job.deadline is None or here.left is None or here.finish is None or job.queue not in known.queues:
+        return model.Cause.EDIT, "It has no deadline, no estimate or no queue any more.", True
+    if len(slot.groups) != len(job.groups) or any(
+        sum(count for _, count in place.nodes) != group.count
+        for place, group in zip(slot.groups, job.groups, strict=True)
+    ):
+        return model.Cause.EDIT, "Its groups are not those it was promised for.", True
+    if slot.finish > job.deadline:
+        return model.Cause.EDIT, "Its deadline is earlier than it was when it was promised.", True
+    if one.seated:
+        late = here.finish.hi > slot.finish
+        return (model.Cause.RAN_PAST_HI, "It runs longer than was thought at most.", True) if late else None
+    if needed(here, known.now) > slot.hi:
+        grown = job.saved > 0 or estimate.is_placed(job)
+        cause = model.Cause.RAN_PAST_HI if grown else model.Cause.EDIT
+        return cause, "It runs longer than it was promised for.", True
+    return _lost_room(known, one)
+
+
+def _lost_room(known: kept.Kept, one: kept.Owed) -> Problem | None:
+    here, slot, job = one.here, one.slot, one.here.job
+    config, now, waits = known.config, known.now, not estimate.is_placed(here.job)
+    if waits and now > slot.start + config.slot_grace:
+        closed = order.barred(job, known.queues) is not None and job.state is model.State.WAITING
+        if closed or known.queues[job.queue].held:
+            return model.Cause.EDIT, "It was held back, or its queue, when its slot began.", True
+        return model.Cause.STUCK, "Those in its slot did not leave it in time.", True
+    due = now >= slots.due(job, slot, config)
+    if not _usable(known, one):
+        return model.Cause.CAPACITY, "Nodes of its slot cannot be used any more.", due
+    if slots.owing(known).crowded(one.entry(now, config.slot_grace)):
+        return model.Cause.CAPACITY, "There is not room for its slot any more.", due
+    return None
+
+
+def _usable(known: kept.Kept, one: kept.Owed) -> bool:
+    """Whether a job may still run on all nodes of its slot."""
+    job = one.here.job
+    gang, rows = known.world.gang(job), known.world.rows.rows
+    for member in gang.members:
+        place = one.slot.groups[member.group]
+        option = next((one for one in member.options if one.pool == place.pool), None)
+        if option is None or claims.barred_node(known, place, rows[option.row].mask) is not None:
+            return False
+    return True
+
+
+def needed(here: Standing, now: int) -> int:
+    """The most run time (ms) that a job would have before it, were it suspended now."""
+    job = here.job
+    if here.left is None or here.finish is None or not estimate.is_placed(job):
+        return 0 if here.left is None else here.left.hi
+    whole = here.finish.hi - estimate.start(job)
+    run = max(0, now - job.since) if job.state is model.State.RUNNING else 0
+    if job.saves_on_suspend:
+        return whole - run
+    return whole - (run // job.checkpoint * job.checkpoint if job.checkpoint else 0)
+
+
+def _slide(known: kept.Kept, one: kept.Owed) -> bool:
+    """Start a slot later, by what its owner has saved meanwhile; whether that gives it time."""
+    slot, config, job = one.slot, known.config, one.here.job
+    gained = slot.hi - needed(one.here, known.now)
+    later = model.Slot(slot.groups, slot.start + gained, slot.finish, slot.hi - gained)
+    if known.now >= slots.due(job, later, config) - config.slot_grace:
+        return False
+    return _make(known, job, later, one.whole)
+
+
+def _follow(known: kept.Kept, one: kept.Owed) -> bool:
+    """Have a slot be where its owner runs, from now on, if it can stay there until it ends."""
+    job = one.here.job
+    groups = _running_at(job)
+    if groups is None:
+        return False
+    profile = slots.owing(known)
+    own = profile.remove(job.uid)
+    slot = _stay(known, one.here, groups)
+    part = known.world.place(job, groups)
+    fits = slot is not None and profile.holds(calendar.Entry(job.uid, known.now, slot.finish, part))
+    for entry in own:
+        profile.add(entry)
+    return slot is not None and fits and _make(known, job, slot, part)
+
+
+def _stay(known: kept.Kept, here: Standing, groups: tuple[model.GroupPlacement, ...]) -> model.Slot | None:
+    """The slot of one that runs, or starts now, and stays where it is; None: it would not end in time."""
+    finish, deadline = here.finish, here.job.deadline
+    if finish is None or deadline is None or finish.hi > deadline:
+        return None
+    ends = min(deadline, finish.hi + known.config.slot_grace)
+    return model.Slot(groups, known.now, ends, finish.hi - known.now)
+
+
+def _running_at(job: model.Job) -> tuple[model.GroupPlacement, ...] | None:
+    """The place of a job that owns room; None where members have finished, or a group is in two pools."""
+    found: list[model.GroupPlacement] = []
+    for index, group in enumerate(job.groups):
+        parts = [part for part in job.assigned if part.group == index]
+        pools = {part.pool for part in parts}
+        nodes: dict[str, int] = {}
+        for part in parts:
+            nodes[part.node] = nodes.get(part.node, 0) + part.bound + part.held
+        if len(pools) != 1 or sum(nodes.values()) != group.count:
+            return None
+        found.append(model.GroupPlacement(pools.pop(), tuple(sorted(nodes.items()))))
+    return tuple(found)
+
+
+def _move(known: kept.Kept, one: kept.Owed) -> bool:
+    """Find another slot for a job that cannot keep its own."""
+    job, here = one.here.job, one.here
+    if job.deadline is None or here.left is None or job.queue not in known.queues:
+        return False
+    profile = slots.owing(known)
+    own = profile.remove(job.uid)
+    if estimate.is_placed(job) and (groups := _running_at(job)) is not None:
+        slot, part = _stay(known, here, groups), known.world.place(job, groups)
+        if slot is not None and profile.holds(calendar.Entry(job.uid, known.now, slot.finish, part)):
+            return _make(known, job, slot, part)
+    if slots.evictable(job, known.config) or not estimate.is_placed(job):
+        found = _search(known, job, known.world.gang(job), needed(here, known.now))
+        if found is not None:
+            return _make(known, job, *found)
+    for entry in own:
+        profile.add(entry)
+    return False
+
+
+def _make(known: kept.Kept, job: model.Job, slot: model.Slot, part: room.Release) -> bool:
+    """Promise a slot, and owe it besides what the job owns until that is written."""
+    known.promised.made[job.uid] = model.Promise(job.uid, slot)
+    slots.owing(known).add(calendar.Entry(job.uid, slot.start, slot.finish, part))
+    return True
+
+
+def step(known: kept.Kept) -> None:
+    """Make the promises of this pass, to those who get their first verdict, in the order of the line."""
+    config, left = known.config, known.config.promise_most
+    if not config.promising:
+        return
+    complete = False
+    for turn in known.line:
+        if not left:
+            break
+        if not _wanted(known, turn):
+            continue
+        if not complete:
+            slots.complete(known)
+            complete = True
+        left -= 1
+        _promise(known, turn)
+
+
+def _wanted(known: kept.Kept, turn: order.Turn) -> bool:
+    """Whether a job is one to be promised its deadline, if there is a slot."""
+    here, job = turn.standing, turn.standing.job
+    told = job.published
+    if told.verdict is not None and told.code not in verdict.NOT_JUDGED:
+        return False
+    if job.slot is not None or job.deadline is None or here.left is None or here.finish is None:
+        return False
+    if here.band is not model.Band.DEADLINE or here.hopeless or turn.observed:
+        return False
+    if known.codes.get(job.uid) in fit.NEVER_FITS or here.finish.hi > job.deadline:
+        return False
+    return _quiet(known) or turn.gang.share * here.left.hi <= known.config.promise_area * PPM * model.HOUR
+
+
+def _quiet(known: kept.Kept) -> bool:
+    """Whether nobody was given up for long enough, so that whatever fits is promised."""
+    at = known.snapshot.shed_at
+    return not known.shedding.given and (not at or known.now - at >= known.config.promise_quiet)
+
+
+def _promise(known: kept.Kept, turn: order.Turn) -> None:
+    """Find a slot; for one that starts now where it starts, if it can be."""
+    here, job = turn.standing, turn.standing.job
+    assert here.left is not None
+    assert job.deadline is not None
+    uid, profile = job.uid, slots.owing(known)
+    taken = known.fitted.placed.get(uid)
+    if taken is not None:
+        placed = room.by_group(taken, known.nodes)
+        groups = tuple(placed[index] for index in range(len(job.groups)))
+        part = known.world.place(job, groups)
+        if slots.evictable(job, known.config):
+            length = _length(known, job, here.left.hi)
+            earliest = known.now + 2 * known.config.slot_grace + job.grace
+            at = profile.latest_here(part, length=length, earliest=earliest, end=job.deadline)
+            if at is not None:
+                _make(known, job, model.Slot(groups, at, at + length, here.left.hi), part)
+                return
+        own = profile.remove(uid)
+        slot = _stay(known, here, groups)
+        if slot is not None and profile.holds(calendar.Entry(uid, known.now, slot.finish, part)):
+            _make(known, job, slot, part)
+            return
+        for entry in own:
+            profile.add(entry)
+        if not slots.evictable(job, known.config):
+            return
+    if uid in known.staked:
+        return  # it gets its verdict, and with it the promise, once it has its place
+    found = _search(known, job, turn.gang, here.left.hi)
+    if found is not None:
+        _make(known, job, *found)
+
+
+def _length(known: kept.Kept, job: model.Job, hi: int) -> int:
+    """How long a slot is: time for others to leave once more, the launch or a restore, and the run."""
+    return known.config.slot_grace + max(job.overhead, job.restore) + hi
+
+
+def _search(
+    known: kept.Kept, job: model.Job, gang: gangs.Gang, hi: int
+) -> tuple[model.Slot, room.Release] | None:
+    """The latest slot that there is for a job, beside all that is owed."""
+    length = _length(known, job, hi)
+    earliest = known.now + 2 * known.config.slot_grace + job.grace
+    if job.deadline is None or gang.unlisted is not None or earliest + length > job.deadline:
+        return None
+    found = slots.owing(known).latest(
+        known.world.alone(gang), known.free.quota, length=length, earliest=earliest, end=job.deadline
+    )
+    if found is None:
+        return None
+    start, taken = found
+    placed = room.by_group(taken, known.nodes)
+    groups = tuple(placed[index] for index in range(len(job.groups)))
+    return model.Slot(groups, start, start + length, hi), known.world.place(job, groups)

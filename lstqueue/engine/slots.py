@@ -1,0 +1,328 @@
+"""Slots in a pass: whose stand, who has to respect them, and how a slot is taken when its time comes.
+
+A promised job owns a slot: room from a start on, so late that it just ends by its deadline. Until then
+anybody may be in that room who can be told to leave within `Config.slot_grace`; the order normally starts
+the owner earlier, wherever it fits. If it does not, its slot is cleared a grace before the start: the owner
+claims it, and those in it are suspended whatever protects them otherwise (minimum run, caps, best-effort
+share).
+
+Respected is a slot by two kinds of jobs. Who can be told to leave is not started in it when its minimum run
+would not be over by then; that is a kindness. Who cannot leave in time is only started where no slot needs
+the room before its end; on that the promise rests (docs/engine.md, Promises).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from lstqueue.engine import calendar, estimate, guests, kept, model, order, room, standing
+from lstqueue.topology import table
+
+
+def evictable(job: model.Job, config: model.Config) -> bool:
+    """Whether a job can be told to leave, and does so in time for a slot."""
+    return job.movable and job.grace <= config.slot_grace
+
+
+def read(known: kept.Kept) -> None:
+    """Note the slots that stand, and when the pass has to look at them again."""
+    config, now = known.config, known.now
+    if not config.promising:
+        return
+    for uid in sorted(known.world.slotted):
+        job = known.jobs[uid]
+        if (slot := job.slot) is None:
+            continue
+        here = known.standings.get(uid) or standing.refresh(job, now, config)  # of one that ends: as it waits
+        whole, placed = known.world.slot(job, slot), estimate.is_placed(job)
+        there = placed and in_place(job, slot)
+        seats = due(job, slot, config)
+        seated = there and (now >= seats or not evictable(job, config))
+        known.promised.owed[uid] = kept.Owed(here, slot, whole, seated)
+        grace = config.slot_grace
+        for time in (seats - grace, seats, slot.start - grace, slot.start + grace + 1):
+            known.rouse(time)
+
+
+def due(job: model.Job, slot: model.Slot, config: model.Config) -> int:
+    """From when on (ms since the epoch) the owner of a slot stays in it, or leaves for it."""
+    return slot.start - config.slot_grace - job.grace
+
+
+def in_place(job: model.Job, slot: model.Slot) -> bool:
+    """Whether a job that owns room has all of it in its slot."""
+    places = [(place.pool, dict(place.nodes)) for place in slot.groups]
+    for part in job.assigned:
+        if part.group >= len(places):
+            return False
+        pool, nodes = places[part.group]
+        if part.pool != pool or part.bound + part.held > nodes.get(part.node, 0):
+            return False
+    return True
+
+
+def owing(known: kept.Kept) -> calendar.Calendar:
+    """The calendar of the pass; made when it is asked for first."""
+    if known.promised.calendar is None:
+        offered = known.world.allocatable - known.foreign
+        nominal = known.free.quota.nominal  # what is borrowed can be wanted back
+        known.promised.calendar = calendar.Calendar(offered, nominal, _entries(known), known.now)
+    return known.promised.calendar
+
+
+def _entries(known: kept.Kept) -> Iterator[calendar.Entry]:
+    """What is owed as the pass begins: slots, and the room of those who cannot be told to leave."""
+    owed, grace = known.promised.owed, known.config.slot_grace
+    for one in owed.values():
+        yield one.entry(known.now, grace)
+    for here in known.placed:
+        uid = here.job.uid
+        if not evictable(here.job, known.config) and not (uid in owed and owed[uid].seated):
+            yield staying(known, here, known.world.release(here.job))
+    for uid, stake in known.staked.items():
+        if uid not in known.claims.drop and not evictable(stake.here.job, known.config):
+            yield staying(known, stake.here, stake.whole)
+
+
+def complete(known: kept.Kept) -> None:
+    """Owe to those who start or claim in this pass, and could not be told to leave, what they are given."""
+    profile = owing(known)
+    coming = [(stake.here, [stake.whole]) for stake in known.staked.values()]
+    for uid, taken in known.fitted.placed.items():
+        here = known.standings[uid]
+        coming.append((here, room.release_after(here.job.queue, taken, known.free)))
+    for here, parts in coming:
+        job = here.job
+        if evictable(job, known.config) or job.uid in known.claims.drop:
+            continue
+        entries = [staying(known, here, part) for part in parts]
+        there = [(entry.begins, entry.ends) for entry in profile.entries.get(job.uid, ())]
+        if (entries[0].begins, entries[0].ends) not in there:
+            for entry in entries:
+                profile.add(entry)
+
+
+def staying(known: kept.Kept, here: standing.Standing, part: room.Release) -> calendar.Entry:
+    """What is owed to one that has room now and cannot be told to leave."""
+    ends = standing.NEVER if here.finish is None else max(here.finish.hi, known.now + 1)
+    return calendar.Entry(here.job.uid, known.now, ends, part)
+
+
+class Respect:
+    """Whom slots bind in step 4, and where those find a place."""
+
+    def __init__(self, known: kept.Kept) -> None:
+        self._known = known
+        ahead = [(one.slot.start, uid) for uid, one in known.promised.owed.items() if not one.seated]
+        self._ahead = sorted(ahead)
+
+    def binding(self, turn: order.Turn) -> guests.Ahead | None:
+        """What of the calendar a job has to respect; None: nothing."""
+        if not self._ahead:
+            return None
+        until, uid = self._until(turn), turn.standing.job.uid
+        if not any(start < until for start, owner in self._ahead[:2] if owner != uid):
+            return None
+        return owing(self._known).until(until), uid if uid in self._known.promised.owed else ""
+
+    def _until(self, turn: order.Turn) -> int:
+        """Until when a job that starts now may not be told to leave, or cannot."""
+        here, config = turn.standing, self._known.config
+        if not evictable(here.job, config):
+            return standing.NEVER if here.finish is None else here.finish.hi
+        queue = self._known.queues[turn.gang.queue]
+        least = queue.min_run if here.job.min_run is None else here.job.min_run
+        return self._known.now + here.job.overhead + least + config.slot_grace
+
+    def place(self, turn: order.Turn, free: room.Room) -> room.Placement | None:
+        """Charge a gang in what slots leave; None, and nothing charged, when it does not fit there."""
+        owed = self._owed(turn, free)
+        free.charge(owed)
+        taken = free.place(turn.gang)
+        free.release(owed)
+        if taken is not None and not evictable(turn.standing.job, self._known.config):
+            for part in room.release_after(turn.gang.queue, taken, free):
+                owing(self._known).add(staying(self._known, turn.standing, part))
+        return taken
+
+    def clear(self, turn: order.Turn, place: Sequence[room.Release], *, later: int) -> bool:
+        """Whether a job may have a place `later` ms from now."""
+        if not self._ahead:
+            return True
+        uid, now = turn.standing.job.uid, self._known.now
+        profile = owing(self._known)
+        own = profile.remove(uid)
+        until = min(self._until(turn) + later, standing.NEVER)
+        fine = all(profile.holds(calendar.Entry(uid, now, until, part)) for part in place)
+        for entry in own:
+            profile.add(entry)
+        return fine
+
+    def latest(self, turn: order.Turn) -> int:
+        """When the last of the slots that bind a job ends, in ms since the epoch."""
+        until, owed = self._until(turn), self._known.promised.owed
+        return max(owed[uid].slot.finish for start, uid in self._ahead if start < until)
+
+    def earliest(self) -> int:
+        """When the first slot ahead starts, in ms since the epoch."""
+        return self._ahead[0][0]
+
+    def _owed(self, turn: order.Turn, free: room.Room) -> room.Release:
+        """What of the room that is free now has to be left alone."""
+        profile, uid = owing(self._known), turn.standing.job.uid
+        own = profile.remove(uid)
+        there, left = profile.window(self._known.now, self._until(turn))
+        for entry in own:
+            profile.add(entry)
+        beyond = np.maximum(free.ledger.free - np.maximum(there, 0), 0)
+        columns = np.flatnonzero(beyond.any(axis=0))
+        spare = enumerate(zip(free.quota.free, left.tolist(), strict=True))
+        charges = tuple((slot, now - max(then, 0)) for slot, (now, then) in spare if now > max(then, 0))
+        return room.Release(turn.gang.queue, columns, beyond[:, columns], charges)
+
+
+def lets(known: kept.Kept, turn: order.Turn, placement: room.Placement, *, later: int) -> bool:
+    """Whether a job may claim a place that those in it leave within `later` ms.
+
+    One that has a slot itself must be able to rely on it after all, should that take longer.
+    """
+    if not known.promised.owed:
+        return True
+    one, config = known.promised.owed.get(turn.standing.job.uid), known.config
+    waits = later + config.claim_margin
+    if one is not None and known.now + waits > one.slot.start - config.slot_grace:
+        return False
+    place = room.release_after(turn.gang.queue, placement, known.free)
+    return Respect(known).clear(turn, place, later=waits)
+
+
+def start(known: kept.Kept) -> None:
+    """Have the owners of slots whose time has come claim them."""
+    config, promised = known.config, known.promised
+    for uid, one in sorted(promised.owed.items(), key=by_start):
+        job = one.here.job
+        if job.state is not model.State.WAITING or known.now < one.slot.start - config.slot_grace:
+            continue
+        if uid in promised.lost or uid in promised.made or job.not_before > known.now:
+            continue
+        if order.barred(job, known.queues) is None and job.queue in known.queues:
+            _claim(known, one)
+
+
+def by_start(item: tuple[str, kept.Owed]) -> tuple[int, str]:
+    """The order in which slots come."""
+    return item[1].slot.start, item[0]
+
+
+def _claim(known: kept.Kept, one: kept.Owed) -> None:
+    """Have those in a slot suspended for its owner, if that clears it; else wait for those who leave."""
+    clearing = _Clearing(known, one)
+    if not clearing.run():
+        return
+    jobs = clearing.chosen
+    grace = max([known.config.slot_grace, *(job.grace for job in jobs)])
+    claim = model.Claim(
+        groups=one.slot.groups,
+        victims=tuple(model.Victim(job.uid, job.attempt) for job in jobs),
+        expires=known.now + grace + known.config.claim_margin,
+        committed=False,
+    )
+    uid = one.here.job.uid
+    stake = known.world.new_stake(one.here, claim, tuple(jobs))
+    known.free.charge(stake.charged)
+    known.promised.claim[uid] = known.staked[uid] = stake
+    known.codes[uid] = model.Code.CLAIMING
+
+
+class _Clearing:
+    """Finds who has to leave a slot: the last in rank first, and nobody whom it does not need."""
+
+    def __init__(self, known: kept.Kept, one: kept.Owed) -> None:
+        self._known, self._one = known, one
+        self.chosen: list[model.Job] = []
+        free, whole = known.free, one.whole
+        lacks = whole.amounts - free.ledger.free[:, whole.nodes]
+        self._short = np.where(whole.amounts > 0, lacks, -table.LIMIT)
+        self._lacks = {slot: amount - free.quota.free[slot] for slot, amount in whole.charges}
+
+    def run(self) -> bool:
+        """Whether the slot can be cleared, by those who are `chosen`."""
+        for job in self._leaving():
+            self._take(job)
+        for job in self._guests():
+            if self._done():
+                break
+            self._take(job)
+        if not self._done():
+            self._give_up_claims()
+            return False
+        for job in [one for one in reversed(self.chosen) if one.state is not model.State.ENDING]:
+            self._take(job, back=True)
+            if not self._done():
+                self._take(job)
+        return True
+
+    def _done(self) -> bool:
+        return not (self._short > 0).any() and all(amount <= 0 for amount in self._lacks.values())
+
+    def _take(self, job: model.Job, *, back: bool = False) -> None:
+        """Count what a job leaves, if it is of use; `back`: that it stays after all."""
+        part = self._known.world.release(job)
+        columns = self._one.whole.nodes.tolist()
+        place = {column: i for i, column in enumerate(columns)}
+        useful = any(self._lacks.get(slot, 0) > 0 for slot, _ in part.charges)
+        for i, column in enumerate(part.nodes.tolist()):
+            if column in place:
+                useful |= bool(((self._short[:, place[column]] > 0) & (part.amounts[:, i] > 0)).any())
+        if not useful and not back:
+            return
+        sign = 1 if back else -1
+        for i, column in enumerate(part.nodes.tolist()):
+            if column in place:
+                self._short[:, place[column]] += sign * part.amounts[:, i]
+        for slot, amount in part.charges:
+            if slot in self._lacks:
+                self._lacks[slot] += sign * amount
+        if back:
+            self.chosen.remove(job)
+        else:
+            self.chosen.append(job)
+
+    def _claimed(self) -> set[str]:
+        taken = {job.uid for stake in self._known.staked.values() for job in stake.victims}
+        return taken | {one.uid for one in (*self._known.drained, *self._known.promised.suspend)}
+
+    def _leaving(self) -> list[model.Job]:
+        """Those whose pods leave already, for nobody else."""
+        claimed, ending = self._claimed(), model.State.ENDING
+        jobs = self._known.jobs.values()
+        return [job for job in jobs if job.state is ending and job.assigned and job.uid not in claimed]
+
+    def _guests(self) -> list[model.Job]:
+        """Those who can be told to leave, the first to go first: without a promise, of the last band."""
+        known, owed = self._known, self._known.promised.owed
+        claimed = self._claimed()
+        found: list[tuple[tuple[bool, int, int, int, str], model.Job]] = []
+        for here in known.placed:
+            job = here.job
+            seated = job.uid in owed and owed[job.uid].seated
+            if seated or job.uid in claimed or not evictable(job, known.config):
+                continue
+            spare = -standing.NEVER if here.slack is None else -here.slack
+            rank = (job.uid in owed, -here.band, order.tier(here), spare, job.uid)
+            found.append((rank, job))
+        found.sort(key=lambda pair: pair[0])
+        return [job for _, job in found]
+
+    def _give_up_claims(self) -> None:
+        """Claims of others in the slot end, since their owners could not stay there."""
+        known, nodes = self._known, set(self._one.whole.nodes.tolist())
+        for uid, stake in known.staked.items():
+            one = known.promised.owed.get(uid)
+            mine = one is not None and stake.claim.groups == one.slot.groups
+            if mine or not stake.claim.committed or uid in known.claims.admit or uid in known.claims.drop:
+                continue
+            if nodes & set(stake.whole.nodes.tolist()):
+                known.claims.drop[uid] = model.Drop(uid, "The time of a promised job's slot has come there.")
