@@ -170,6 +170,7 @@ def evaluate() -> None:
 
 
 evaluate.add_command(cli_evaluate.compare)
+evaluate.add_command(cli_evaluate.sweep)
 evaluate.add_command(cli_evaluate.bound)
 
 

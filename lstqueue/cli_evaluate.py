@@ -21,13 +21,17 @@ TRACE_HELP = (
     " docs/traces.md says what each is and where to get it."
 )
 _CLUSTER = (
-    click.option("--nodes", type=click.IntRange(1, 20_000), required=True, help="Nodes of the cluster."),
+    click.option("--nodes", type=click.IntRange(1, 20_000), help="Nodes of the cluster, all alike."),
     click.option(
         "--gpus-per-node",
         type=click.IntRange(1, 128),
-        default=8,
-        show_default=True,
-        help="GPUs of each node.",
+        show_default="8, or the commonest of the inventory",
+        help="GPUs of each node, for which gangs are cut.",
+    ),
+    click.option(
+        "--inventory",
+        type=click.Path(exists=True, dir_okay=False),
+        help="A file of nodes instead: CSV, or JSON or YAML as kubectl get nodes writes it.",
     ),
 )
 _LOAD = (
@@ -174,6 +178,51 @@ def compare(context: click.Context, /, **options: Any) -> None:
 
         told, line = settings.of(context), settings.command(context)
         return compare.run(compare.Asked(**_costed(options, command.COSTS), told=told, line=line))
+
+    _leave(job)
+
+
+@click.command("sweep")
+@click.option("--trace", "trace_spec", required=True, metavar="FORMAT:PATH", help=TRACE_HELP)
+@click.option(
+    "--vary",
+    required=True,
+    metavar="OPTION=VALUE,VALUE,...",
+    help="The option that takes several values: nodes, deadlines, estimates, best-effort, failures,"
+    " gpu-failures, drains or checkpoint.",
+)
+@click.option(
+    "--policy",
+    "policy_names",
+    required=True,
+    multiple=True,
+    help="A policy, by name; give several. The others are compared with the first.",
+)
+@click.option(
+    "--seeds", type=click.IntRange(1, 1000), default=10, show_default=True, help="Seeds 1 to N, for each."
+)
+@click.option("--processes", type=click.IntRange(1), help="Replays at a time; as many as there are cores.")
+@replayed
+@click.option("--bound", is_flag=True, help="Also work out the fluid bound; needs the extra `evaluate`.")
+@_JSON
+@REPORT
+@click.pass_context
+def sweep(context: click.Context, /, **options: Any) -> None:
+    """Compare policies at several values of one option: a curve for each, and how sure it is.
+
+    Say everything else as for `compare`; what varies need not be said. At each value all policies meet the
+    same jobs, deadlines and mishaps for one seed. Exits with 1 when an invariant was broken.
+    """
+
+    def job() -> int:
+        from lstqueue.evaluate import command, compare, sweep
+        from lstqueue.evaluate.report import settings
+
+        told, line = settings.of(context), settings.command(context)
+        vary = sweep.parse(options.pop("vary"))
+        traces = (options.pop("trace_spec"),)
+        costed = _costed(options, command.COSTS)
+        return sweep.run(compare.Asked(trace_specs=traces, **costed, told=told, line=line), vary)
 
     _leave(job)
 

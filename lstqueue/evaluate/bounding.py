@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich import console, progress, table
 
-from lstqueue.evaluate import bounds, bounds_exact, command, deadlines, output, traces, workload, world
+from lstqueue.evaluate import bounds, bounds_exact, command, deadlines, output, traces, workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,10 @@ class Asked:
     """What was asked for, as the command line has it."""
 
     trace: str
-    nodes: int
-    gpus_per_node: int
+    nodes: int | None
+    gpus_per_node: int | None
     deadlines: str
+    inventory: str | None = None
     seed: int = 1
     best_effort: float = 0.0
     shake: str = "0s"
@@ -43,7 +44,6 @@ def run(asked: Asked) -> int:
     width = command.duration(asked.bin_width, "--bin")
     if width < 1:
         raise click.BadParameter("bins must be longer than nothing", param_hint="--bin")
-    shape = world.Shape(asked.nodes, asked.gpus_per_node)
     options = command.Options(
         trace=asked.trace,
         nodes=asked.nodes,
@@ -54,10 +54,12 @@ def run(asked: Asked) -> int:
         best_effort=asked.best_effort,
         shake=asked.shake,
         limit=asked.limit,
+        inventory=asked.inventory,
     )
+    shape = command.shape(options)
     try:
         load = command.loaded(options, shape)
-        rows = _work_out(asked, load.works, shape.nodes * shape.gpus_per_node, launch, width)
+        rows = _work_out(asked, load.works, shape.gpus, launch, width)
     except (traces.TraceError, deadlines.DeadlineError, bounds.BoundError) as error:
         raise click.ClickException(str(error)) from error
     console.Console().print(_table(asked, rows))

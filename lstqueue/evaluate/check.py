@@ -21,9 +21,8 @@ class Books:
         self.checks = 0
         self.broken = 0
         self.violations: list[str] = []
-        self._gpus = shape.gpus_per_node
-        self._of_node: dict[str, int] = {}
-        self._total = shape.nodes * shape.gpus_per_node
+        self._of_node = {machine.name: machine.gpus for machine in shape.machines}
+        self._total = shape.gpus
         self._checkpoint, self._saves = checkpoint, saves_on_suspend
         self._used: dict[str, int] = {}
         self._in_use = 0
@@ -62,7 +61,7 @@ class Books:
         self._expect(whole, life, at, f"is admitted in part: {counts}")
         for name, gpus in holds.items():
             used = self._used[name] = self._used.get(name, 0) + gpus
-            room = self._of_node.get(name, self._gpus)
+            room = self._of_node.get(name, 0)
             self._expect(used <= room, life, at, f"makes {used} GPUs used on {name} of {room}")
         self._in_use += sum(holds.values())
         self._expect(self._in_use <= self._total, life, at, f"makes the queue use {self._in_use} GPUs")

@@ -5,6 +5,7 @@ This is the only place of the evaluator that looks at a real clock, a file to wr
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import json
 import pathlib
@@ -27,6 +28,7 @@ from lstqueue.evaluate import (
     digest,
     estimates,
     figures,
+    inventory,
     lives,
     mishaps,
     output,
@@ -39,6 +41,8 @@ from lstqueue.evaluate import (
 from lstqueue.evaluate.report import page, record, series, settings, single
 
 TOO_WIDE = "wider than the cluster"
+NO_NODES = "asks for more than its nodes could ever have"
+GPUS_PER_NODE = 8
 COSTS = ("launch", "restore", "checkpoint", "grace", "termination", "bind", "lag")
 """Fields of `lives.Costs` that are options of the same name."""
 NONE = {"launch": "0s", "grace": "0s", "termination": "0s", "bind": "0s", "lag": "0s"}
@@ -57,8 +61,8 @@ class Options:
     """
 
     trace: str
-    nodes: int
-    gpus_per_node: int
+    nodes: int | None
+    gpus_per_node: int | None
     policy: str
     deadlines: str
     seed: int
@@ -74,6 +78,7 @@ class Options:
     repair: str = "4h"
     pass_every: str = "1s"  # noqa: S105 - no password, a time between passes
     limit: int | None = None
+    inventory: str | None = None
     verdicts: bool = True
     invariants: bool = True
     bound: bool = False
@@ -175,10 +180,8 @@ def _result(
 def _report(options: Options, made: _Prepared, outcome: replay.Outcome, found: Mapping[str, Any]) -> str:
     assert made.recorder is not None
     made.recorder.finish(outcome.ended)
-    shape = made.shape
-    cluster = f"{shape.nodes:,} nodes × {shape.gpus_per_node} GPUs"
     told = settings.filled(options.asked, {name: getattr(made.costs, name) for name in COSTS})
-    asked = single.Asked(made.policy.about, cluster, told, options.command)
+    asked = single.Asked(made.policy.about, made.shape.words, told, options.command)
     return page.html(single.content(found, series.Recorded(outcome, made.recorder), asked))
 
 
@@ -197,34 +200,34 @@ class _Prepared:
 
 def _prepared(options: Options, events: TextIO | None) -> _Prepared:
     """Build everything a replay needs."""
-    shape = world.Shape(options.nodes, options.gpus_per_node)
+    nodes = shape(options)
     spent, pass_every = costs(options), duration(options.pass_every, "--pass-every")
     known = (policies.PolicyError, traces.TraceError, deadlines.DeadlineError, estimates.EstimateError)
     try:
         policy = policies.named(options.policy)
         config = policy.configured(model.Config() if options.verdicts else model.Config(forecast_depth=0))
-        load = loaded(options, shape)
+        load = loaded(options, nodes)
         estimator = estimates.parse(options.estimates, seed=options.seed, config=config)
     except known as error:
         raise click.ClickException(str(error)) from error
     books = None
     if options.invariants:
-        books = check.Books(shape, checkpoint=spent.checkpoint, saves_on_suspend=spent.saves_on_suspend)
+        books = check.Books(nodes, checkpoint=spent.checkpoint, saves_on_suspend=spent.saves_on_suspend)
     recorder = record.Recorder() if options.report_path is not None else None
     witnesses: list[world.Witness] = [] if books is None else [books]
     if recorder is not None:
         witnesses.append(recorder)
     log = digest.Log(events)
     place = policy.world(
-        shape,
+        nodes,
         spent,
         policy.queued(model.Queue(lives.QUEUE)),
         log=log,
         witnesses=witnesses,
-        wear=_wear(options, shape, load.works[0].submit),
+        wear=_wear(options, nodes, load.works[0].submit),
     )
     again = replay.Replay(load, place, estimator, config=config, pass_every=pass_every)
-    return _Prepared(load, shape, spent, policy, books, recorder, log, Meter(), again)
+    return _Prepared(load, nodes, spent, policy, books, recorder, log, Meter(), again)
 
 
 def loaded(options: Options, shape: world.Shape) -> workload.Workload:
@@ -235,7 +238,7 @@ def loaded(options: Options, shape: world.Shape) -> workload.Workload:
         TraceError: It cannot be read.
         DeadlineError: The rule cannot be, or does not suit it.
     """
-    load = traces.read(options.trace, gpus_per_node=options.gpus_per_node)
+    load = traces.read(options.trace, gpus_per_node=shape.gpus_per_node)
     load = load.shaken(duration(options.shake, "--shake"), seed=options.seed)
     rule = deadlines.parse(options.deadlines)
     load = deadlines.apply(load, rule, seed=options.seed, best_effort=options.best_effort)
@@ -243,17 +246,34 @@ def loaded(options: Options, shape: world.Shape) -> workload.Workload:
     if options.limit is not None:
         load = load.first(options.limit)
     if not load.works:
-        raise click.UsageError(f"no job of {options.trace} fits {shape.nodes} nodes; give more --nodes")
+        raise click.UsageError(f"no job of {options.trace} fits {shape.words}; give more --nodes")
     return load
+
+
+def shape(options: Options) -> world.Shape:
+    """The nodes that were asked for.
+
+    Raises:
+        click.ClickException: None were, or twice, or their file cannot be used.
+    """
+    if options.inventory is None:
+        if options.nodes is None:
+            raise click.UsageError("say how many --nodes there are, or give their --inventory")
+        return world.Shape(options.nodes, options.gpus_per_node or GPUS_PER_NODE)
+    if options.nodes is not None:
+        raise click.UsageError("--nodes and --inventory both say which nodes there are; leave one out")
+    try:
+        found = inventory.read(pathlib.Path(options.inventory))
+    except (inventory.InventoryError, traces.TraceError) as error:
+        raise click.ClickException(str(error)) from error
+    return world.Shape(len(found.machines), options.gpus_per_node or found.commonest, found.machines)
 
 
 def _bound(made: _Prepared) -> float:
     """The share of deadlines that no policy could better on so many GPUs."""
     shape, costs = made.shape, made.costs
     try:
-        return bounds.fluid(
-            made.load.works, shape.nodes * shape.gpus_per_node, launch=costs.bind + costs.launch
-        ).share
+        return bounds.fluid(made.load.works, shape.gpus, launch=costs.bind + costs.launch).share
     except bounds.BoundError as error:
         raise click.ClickException(str(error)) from error
 
@@ -305,13 +325,32 @@ def duration(text: str, hint: str) -> int:
         raise click.BadParameter(str(error), param_hint=hint) from error
 
 
-def _fitting(load: workload.Workload, shape: world.Shape) -> workload.Workload:
-    """Leave out gangs that no policy could run there."""
-    most = shape.nodes * shape.gpus_per_node
-    works = tuple(work for work in load.works if work.gpus <= most)
-    left = len(load.works) - len(works)
-    dropped = (*load.dropped, (TOO_WIDE, left)) if left else load.dropped
-    return workload.Workload(load.name, works, dropped, load.completed, load.rows)
+def _fitting(load: workload.Workload, nodes: world.Shape) -> workload.Workload:
+    """Leave out gangs that no policy could run there, and count them by why."""
+    left: collections.Counter[str] = collections.Counter()
+    known: dict[tuple[workload.Pods, ...], bool] = {}
+    works = []
+    for work in load.works:
+        if work.pods not in known:
+            known[work.pods] = _holds(nodes, work.pods)
+        if work.gpus > nodes.gpus:
+            left[TOO_WIDE] += 1
+        elif not known[work.pods]:
+            left[NO_NODES] += 1
+        else:
+            works.append(work)
+    dropped = (*load.dropped, *left.items())
+    return workload.Workload(load.name, tuple(works), dropped, load.completed, load.rows)
+
+
+def _holds(nodes: world.Shape, pods: tuple[workload.Pods, ...]) -> bool:
+    """Whether each group of a gang by itself finds room in an empty cluster."""
+    offers = [dict(machine.allocatable(machine.gpus)) for machine in nodes.machines]
+    return all(
+        sum(min(offer.get(name, 0) // amount for name, amount in group.requests) for offer in offers)
+        >= group.count
+        for group in pods
+    )
 
 
 def _replay(made: _Prepared, terminal: console.Console) -> replay.Outcome:

@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import multiprocessing
 import os
 import pathlib
-import queue
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent import futures
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import click
-from rich import console, progress, table
+from rich import console, table
 
-from lstqueue.evaluate import command, output, paired, policies, replay
+from lstqueue.evaluate import command, output, paired, parallel, policies
 from lstqueue.evaluate.report import page, several
 
-POLL = 0.2
-"""Seconds of real time between two looks at what the processes say."""
+SEEDS = 10
+"""Seeds of a comparison that is published, at least; its arrivals are shaken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +30,13 @@ class Asked:
     trace_specs: Sequence[str]
     policy_names: Sequence[str]
     seeds: int
-    nodes: int
-    gpus_per_node: int
+    nodes: int | None
+    gpus_per_node: int | None
     deadlines: str
     best_effort: float = 0.0
     shake: str = "0s"
     limit: int | None = None
+    inventory: str | None = None
     estimates: str = "exact"
     settings: str = "default"
     costs: Mapping[str, str] = field(default_factory=dict)
@@ -56,6 +54,11 @@ class Asked:
     report_path: pathlib.Path | None = None
     told: Sequence[page.Setting] = ()
     line: str = ""
+
+    @property
+    def published(self) -> bool:
+        """Whether as many histories were met as a comparison should rest on that others are to believe."""
+        return self.seeds >= SEEDS and command.duration(self.shake, "--shake") > 0
 
     def replays(self) -> Iterator[command.Options]:
         """What is to be replayed, the seeds of one policy together."""
@@ -107,11 +110,16 @@ METRICS = (
 )
 
 
-def run(asked: Asked) -> int:
-    """Replay all, print a table for each trace; return the exit code, 1 when an invariant was broken.
+def named(key: str) -> Metric:
+    """Return a metric by its key."""
+    return next(metric for metric in METRICS if metric.key == key)
+
+
+def check(asked: Asked) -> None:
+    """Refuse, before anything is replayed, what can be seen to be wrong.
 
     Raises:
-        click.ClickException: An option cannot be met, or a file not be read or written.
+        click.BadParameter: Names the option.
     """
     for name in asked.policy_names:
         try:
@@ -125,106 +133,39 @@ def run(asked: Asked) -> int:
         if path is not None and not path.parent.is_dir():
             what = f"folder {str(path.parent)!r} does not exist; create it, or name another file"
             raise click.BadParameter(what, param_hint=hint)
+    command.shape(next(asked.replays()))
+
+
+def run(asked: Asked) -> int:
+    """Replay all, print a table for each trace; return the exit code, 1 when an invariant was broken.
+
+    Raises:
+        click.ClickException: An option cannot be met, or a file not be read or written.
+    """
+    check(asked)
     wanted = list(asked.replays())
-    found = replay_all(
+    found = parallel.replay_all(
         wanted, processes=asked.processes or os.cpu_count() or 1, terminal=console.Console(stderr=True)
     )
-    shown = console.Console()
-    for trace in asked.trace_specs:
-        shown.print(_table(trace, asked, [one for one in found if one["trace"] == trace]))
     told = as_json(asked, found)
     if asked.json_path is not None:
         command.write(asked.json_path, json.dumps(told, indent=2) + "\n")
     if asked.report_path is not None:
-        cluster = f"{asked.nodes:,} nodes × {asked.gpus_per_node} GPUs"
+        cluster = command.shape(wanted[0]).words
         said = several.content(told, settings=asked.told, command=asked.line, cluster=cluster)
         command.write(asked.report_path, page.html(said))
-    broken = sum(one["invariants_broken"] for one in found)
-    if broken:
-        shown.print(f"{broken} invariants were broken; `run` says which.", style="red")
-    return 1 if broken else 0
+    shown = console.Console()
+    for trace in asked.trace_specs:
+        shown.print(_table(trace, asked, told["traces"][trace]))
+    return broken(shown, found)
 
 
-class _Channel(Protocol):
-    """Takes (number of the replay, jobs done, jobs in all)."""
-
-    def put(self, item: tuple[int, int, int]) -> None: ...
-
-    def get_nowait(self) -> tuple[int, int, int]: ...
-
-
-_channels: list[_Channel] = []
-"""In a process that replays: where it tells how far it is."""
-
-
-def _begin(channel: _Channel) -> None:
-    _channels.append(channel)
-
-
-def _one(number: int, options: command.Options) -> dict[str, Any]:
-    """Replay in a process of its own."""
-
-    def told(now: replay.Progress) -> None:
-        for channel in _channels:
-            channel.put((number, now.done, now.jobs))
-
-    return output.as_json(command.evaluated(options, told))
-
-
-def replay_all(
-    wanted: Sequence[command.Options], *, processes: int, terminal: console.Console
-) -> list[dict[str, Any]]:
-    """Replay all that is wanted, so many at a time, with a bar; the figures in the order of `wanted`.
-
-    Raises:
-        click.ClickException: One cannot be; the others are not waited for.
-    """
-    context = multiprocessing.get_context("spawn")
-    channel: _Channel = context.Queue()
-    workers = futures.ProcessPoolExecutor(
-        max_workers=min(processes, len(wanted)), mp_context=context, initializer=_begin, initargs=(channel,)
-    )
-    with workers as pool, _bars(terminal) as bars:
-        bar = bars.add_task("replays", total=float(len(wanted)), done=0, of=len(wanted), now="")
-        shares = [0.0] * len(wanted)
-        tasks = {pool.submit(_one, number, options): number for number, options in enumerate(wanted)}
-        missing = set(tasks)
-        while missing:
-            done, missing = futures.wait(missing, timeout=POLL, return_when=futures.FIRST_EXCEPTION)
-            for task in done:
-                if (error := task.exception()) is not None:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    raise (
-                        error
-                        if isinstance(error, click.ClickException)
-                        else click.ClickException(repr(error))
-                    )
-                shares[tasks[task]] = 1.0
-            _listen(channel, shares)
-            bars.update(bar, completed=sum(shares), done=len(wanted) - len(missing))
-        return [task.result() for task in tasks]
-
-
-def _listen(channel: _Channel, shares: list[float]) -> None:
-    """Note what the processes say of how far they are."""
-    while True:
-        try:
-            number, done, jobs = channel.get_nowait()
-        except queue.Empty:
-            return
-        shares[number] = max(shares[number], done / max(jobs, 1))
-
-
-def _bars(terminal: console.Console) -> progress.Progress:
-    return progress.Progress(
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(bar_width=30),
-        progress.TextColumn("{task.fields[done]} of {task.fields[of]}"),
-        progress.TaskProgressColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TimeRemainingColumn(),
-        console=terminal,
-    )
+def broken(shown: console.Console, found: Sequence[Mapping[str, Any]]) -> int:
+    """Say how many invariants were broken, if any were; return the exit code."""
+    count = sum(one["invariants_broken"] for one in found)
+    if count:
+        shown.print(f"{count} invariants were broken; `run` says which.", style="red")
+    return 1 if count else 0
 
 
 def _series(found: Sequence[Mapping[str, Any]], policy: str, metric: Metric) -> list[float | None]:
@@ -232,10 +173,10 @@ def _series(found: Sequence[Mapping[str, Any]], policy: str, metric: Metric) -> 
     return [metric.of(one) for one in found if one["policy"] == policy]
 
 
-def _table(trace: str, asked: Asked, found: Sequence[Mapping[str, Any]]) -> table.Table:
+def _table(trace: str, asked: Asked, told: Mapping[str, Any]) -> table.Table:
     """Means with half their intervals; below each, by how much it is above the first policy."""
     first = asked.policy_names[0]
-    metrics = [metric for metric in METRICS if None not in _series(found, first, metric)]
+    metrics = [metric for metric in METRICS if told[first][metric.key] is not None]
     seeds = "1 seed" if asked.seeds == 1 else f"{asked.seeds} seeds"
     shown = table.Table(
         title=f"{trace}, {seeds}",
@@ -244,44 +185,53 @@ def _table(trace: str, asked: Asked, found: Sequence[Mapping[str, Any]]) -> tabl
     shown.add_column("policy")
     for metric in metrics:
         shown.add_column(metric.title, justify="right")
-    for policy in asked.policy_names:
-        cells = []
-        for metric in metrics:
-            values = _series(found, policy, metric)
-            cell = _cell(metric, paired.difference(values, [0.0] * len(values)), signed=False)
-            if policy != first:
-                cell += "\n" + _cell(
-                    metric, paired.difference(values, _series(found, first, metric)), signed=True
-                )
-            cells.append(cell)
-        shown.add_row(policy, *cells)
+    for policy, figures in told.items():
+        shown.add_row(policy, *[cell(metric, figures[metric.key]) for metric in metrics])
     return shown
 
 
-def _cell(metric: Metric, found: paired.Interval | None, *, signed: bool) -> str:
-    if found is None:
+def cell(metric: Metric, told: Mapping[str, Any] | None) -> str:
+    """A mean and half its interval; below, the difference from the first policy, where there is one."""
+    if told is None:
         return "-"
-    half = "" if found.half is None else f" ± {metric.words(found.half)}"
-    return metric.words(found.mean, signed=signed) + half + (" *" if signed and found.sure else "")
+    above = told.get("above_first")
+    return _words(metric, told) + ("" if above is None else "\n" + _words(metric, above, signed=True))
+
+
+def _words(metric: Metric, told: Mapping[str, Any], *, signed: bool = False) -> str:
+    half = "" if told["half"] is None else f" ± {metric.words(told['half'])}"
+    sure = signed and told["half"] is not None and abs(told["mean"]) > told["half"]
+    return metric.words(told["mean"], signed=signed) + half + (" *" if sure else "")
 
 
 def as_json(asked: Asked, found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return every figure by trace and policy (mean, interval, values, difference), and all replays."""
-    first, traces = asked.policy_names[0], {}
-    for trace in asked.trace_specs:
-        here = [one for one in found if one["trace"] == trace]
-        by_policy: dict[str, Any] = {}
-        for policy in asked.policy_names:
-            told: dict[str, Any] = {}
-            for metric in METRICS:
-                values = _series(here, policy, metric)
-                against = paired.difference(values, _series(here, first, metric))
-                told[metric.key] = _interval(paired.difference(values, [0.0] * len(values)))
-                if policy != first and told[metric.key] is not None:
-                    told[metric.key]["above_first"] = _interval(against)
-            by_policy[policy] = told
-        traces[trace] = by_policy
-    return {"first": first, "seeds": asked.seeds, "traces": traces, "runs": list(found)}
+    traces = {
+        trace: by_policy(asked.policy_names, [one for one in found if one["trace"] == trace])
+        for trace in asked.trace_specs
+    }
+    return {
+        "first": asked.policy_names[0],
+        "seeds": asked.seeds,
+        "published": asked.published,
+        "traces": traces,
+        "runs": list(found),
+    }
+
+
+def by_policy(policy_names: Sequence[str], here: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the figures of replays of the same jobs, by policy."""
+    first, found = policy_names[0], {}
+    for policy in policy_names:
+        told: dict[str, Any] = {}
+        for metric in METRICS:
+            values = _series(here, policy, metric)
+            against = paired.difference(values, _series(here, first, metric))
+            told[metric.key] = _interval(paired.difference(values, [0.0] * len(values)))
+            if policy != first and told[metric.key] is not None:
+                told[metric.key]["above_first"] = _interval(against)
+        found[policy] = told
+    return found
 
 
 def _interval(found: paired.Interval | None) -> dict[str, Any] | None:

@@ -114,7 +114,7 @@ def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
     late = [_late(life) for life in dated if life.completed is not None and not in_time(life)]
     promised = [life for life in dated if life.promised]
     broken = Counter(cause for life in promised if (cause := _broken(life)) is not None)
-    capacity = shape.nodes * shape.gpus_per_node * (outcome.last_submit - outcome.began)
+    capacity = shape.gpus * (outcome.last_submit - outcome.began)
     return Figures(
         jobs=len(everybody),
         completed=len(done),

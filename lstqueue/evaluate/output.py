@@ -51,7 +51,7 @@ def introduce(
     dated = sum(1 for work in load.works if work.deadline is not None)
     terminal.print(
         f"[bold]{len(load.works):,} jobs[/] of {load.name}, {dated:,} with a deadline, on "
-        f"{shape.nodes} nodes × {shape.gpus_per_node} GPUs; {policy.name}: {policy.about}.",
+        f"{shape.words}; {policy.name}: {policy.about}.",
         highlight=False,
     )
     for reason, rows in load.dropped:

@@ -14,28 +14,22 @@ from __future__ import annotations
 import enum
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from lstqueue.engine import model
-from lstqueue.evaluate import digest, lives, mishaps, workload
+from lstqueue.evaluate import digest, inventory, lives, mishaps, workload
 from lstqueue.topology import model as topology
 
 GPU = workload.GPU
 POOL = "all"
-PODS_PER_NODE = 110
 NO_LIMIT = 1 << 40
 """A quota that nothing reaches."""
 _AVOIDED = 5 * model.MINUTE
 """How long at most nodes are avoided that did not come free in time; as the operator does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The nodes: how many, and GPUs on each."""
-
-    nodes: int
-    gpus_per_node: int
+Shape = inventory.Shape
 
 
 class What(enum.IntEnum):
@@ -99,7 +93,8 @@ class World:
             pools=(model.Pool(POOL, nominal=((GPU, NO_LIMIT),)),),
         )
         self.jobs: dict[str, lives.Life] = {}
-        self.gpus = shape.nodes * shape.gpus_per_node
+        self.gpus = shape.gpus
+        self._machines = shape.machines
         self.busy = 0  # GPUs of gangs that hold room
         self.partial = 0  # of them those of incomplete gangs, which a plan never makes
         self._placed = 0  # gangs that do
@@ -107,7 +102,7 @@ class World:
         self._log, self._witnesses = log, tuple(witnesses)
         self._ahead: list[Happening] = []
         self._sequence = 0
-        self._nodes = {node.name: node for node in _nodes(shape)}
+        self._nodes = {node.name: node for node in _nodes(self._machines)}
         self._used: dict[str, dict[str, int]] = {name: {} for name in self._nodes}
         self._moved: set[str] = set()
         self._done: list[lives.Life] = []
@@ -361,7 +356,7 @@ class World:
         """End the runs that a mishap ends; a GPU that is lost ends that of whoever has it."""
         there = [life for life in self.jobs.values() if any(part.node == name for part in life.assigned)]
         if mishap.kind is mishaps.Kind.GPU:
-            which = int(mishap.draw * self.shape.gpus_per_node)
+            which = int(mishap.draw * self._machines[mishap.node].gpus)
             for life in there:
                 which -= _gpus_on(life, name)
                 if which < 0:
@@ -398,12 +393,12 @@ class World:
     def _refit(self, index: int, name: str) -> None:
         """Give the node the shape that what lasts leaves of it."""
         down = self._wear.down
-        gpus = self.shape.gpus_per_node - ((index, mishaps.Kind.GPU) in down)
+        gpus = self._machines[index].gpus - ((index, mishaps.Kind.GPU) in down)
         self._nodes[name] = replace(
             self._nodes[name],
             ready=(index, mishaps.Kind.FAILURE) not in down,
             unschedulable=(index, mishaps.Kind.DRAIN) in down,
-            allocatable=topology.resources({GPU: gpus, topology.PODS: PODS_PER_NODE}),
+            allocatable=self._machines[index].allocatable(gpus),
         )
         for witness in self._witnesses:
             witness.resized(name, gpus)
@@ -466,11 +461,11 @@ class World:
             self._moved.add(part.node)
 
 
-def _nodes(shape: Shape) -> list[topology.Node]:
-    allocatable = topology.resources({GPU: shape.gpus_per_node, topology.PODS: PODS_PER_NODE})
-    width = len(str(max(shape.nodes - 1, 0)))
-    names = [f"node-{index:0{width}d}" for index in range(shape.nodes)]
-    return [topology.Node(name, allocatable, labels=(("kubernetes.io/hostname", name),)) for name in names]
+def _nodes(machines: Iterable[inventory.Machine]) -> list[topology.Node]:
+    return [
+        topology.Node(one.name, one.allocatable(one.gpus), labels=(("kubernetes.io/hostname", one.name),))
+        for one in machines
+    ]
 
 
 def _gpus_on(life: lives.Life, node: str) -> int:

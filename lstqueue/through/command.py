@@ -11,7 +11,7 @@ from rich import console, progress
 
 from lstqueue.demo import processes
 from lstqueue.engine import model
-from lstqueue.evaluate import command, deadlines, estimates, figures, output, replay, traces, world
+from lstqueue.evaluate import command, deadlines, estimates, figures, output, replay, traces
 from lstqueue.evaluate import policies as pure_policies
 from lstqueue.through import manifests, play, policies, report
 
@@ -56,6 +56,7 @@ def _refuse(options: command.Options) -> None:
         "--failures": options.failures,
         "--gpu-failures": options.gpu_failures,
         "--drains": options.drains,
+        "--inventory": options.inventory,
         "--lag": "lag" in options.costs and command.duration(options.costs["lag"], "--lag"),
         "--log": options.log_path,
         "--report": options.report_path,
@@ -72,7 +73,7 @@ def planned(options: command.Options) -> play.Plan:
     Raises:
         click.ClickException: An option cannot be met, or a file not be read.
     """
-    shape = world.Shape(options.nodes, options.gpus_per_node)
+    shape = command.shape(options)
     costs = command.costs(options)
     engine = model.Config() if options.verdicts else model.Config(forecast_depth=0)
     if options.estimates == EXACT:

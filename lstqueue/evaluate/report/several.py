@@ -11,7 +11,7 @@ from lstqueue.evaluate.report import dots, page, plot, svg, words
 RIVAL = "fifo"
 """The policy that a headline compares with where it is among them: what most clusters do."""
 _DRAWN = ("deadline_ratio", "gpu_hour_ratio", "wide_ratio", "preemptions_per_job")
-_SURE = "The interval is Student's, over seeds."
+SURE = "The interval is Student's, over seeds."
 _NO_TELLING = "One seed says nothing about how sure this is."
 Found = Mapping[str, Any]
 
@@ -36,8 +36,8 @@ def content(
         drawn += _plots(found, trace, policies, number=number, title=title)
         tables += [
             svg.el("h3", {}, trace),
-            svg.el("p", {"class": "note"}, _how(found)),
-            _table(trace, policies),
+            svg.el("p", {"class": "note"}, how(names, found)),
+            table(["traces", trace], trace, policies),
         ]
     tables += [svg.el("h3", {}, "All replays"), _runs(found["runs"])]
     return page.Content(
@@ -45,7 +45,7 @@ def content(
         headline=_headline(found),
         lead=_lead(found, names, cluster),
         tiles=(),
-        warnings=tuple(_warnings(found)),
+        warnings=tuple(warnings(found)),
         plots=tuple(drawn),
         tables=tuple(tables),
         found=found,
@@ -54,8 +54,9 @@ def content(
     )  # fmt: skip
 
 
-def _how(found: Found) -> str:
-    if len(next(iter(found["traces"].values()))) < 2:
+def how(names: Sequence[str], found: Found) -> str:
+    """Say how to read the tables."""
+    if len(names) < 2:
         return "Mean ± half of the 95 % interval."
     first = words.clean(found["first"])
     return (
@@ -64,12 +65,17 @@ def _how(found: Found) -> str:
     )
 
 
+def seeds(found: Found) -> str:
+    """How many seeds, in words."""
+    return "1 seed" if found["seeds"] == 1 else f"{found['seeds']} seeds"
+
+
 def _lead(found: Found, names: Sequence[str], cluster: str) -> str:
-    traces, seeds = found["traces"], "1 seed" if found["seeds"] == 1 else f"{found['seeds']} seeds"
+    traces = found["traces"]
     of = "" if len(traces) == 1 else f"{len(traces)} traces, each by itself: "
     where = f", on {cluster}" if cluster else ""
     return (
-        f"{len(names)} policies met the same jobs and deadlines for each of {seeds} of "
+        f"{len(names)} policies met the same jobs and deadlines for each of {seeds(found)} of "
         f"{of}{', '.join(words.clean(trace) for trace in traces)}{where}. Replayed by the operator's own "
         "decision code on a virtual clock."
     )
@@ -127,7 +133,7 @@ def _bound(found: Found, trace: str) -> float | None:
 
 def _plots(found: Found, trace: str, policies: Found, *, number: int, title: str) -> Iterator[plot.Plot]:
     bound = _bound(found, trace)
-    alone = _NO_TELLING if found["seeds"] == 1 else _SURE
+    alone = _NO_TELLING if found["seeds"] == 1 else SURE
     for key in _DRAWN:
         rows = [_row(name, told[key]) for name, told in policies.items() if told.get(key) is not None]
         if not rows:
@@ -157,8 +163,8 @@ def _row(name: str, told: Found) -> dots.Row:
     return dots.Row(words.clean(name), told["mean"], told["half"], tuple(told["values"]))
 
 
-def _table(trace: str, policies: Found) -> svg.Element:
-    """Every figure of every policy; `data-path` says where in the JSON a mean is."""
+def table(path: Sequence[str], label: str, policies: Found) -> svg.Element:
+    """Every figure of every policy; `data-path` says where in the JSON a mean is, `path` where all are."""
     keys = list(next(iter(policies.values())))
     head = svg.el("tr", {}, svg.el("th", {"scope": "col"}, "figure"))
     svg.add(head, [svg.el("th", {"scope": "col"}, name) for name in policies])
@@ -166,10 +172,10 @@ def _table(trace: str, policies: Found) -> svg.Element:
     for key in keys:
         row = svg.el("tr", {}, svg.el("th", {"scope": "row"}, words.named(key)))
         for name, told in policies.items():
-            row.append(_cell(["traces", trace, name, key], key, told[key]))
+            row.append(_cell([*path, name, key], key, told[key]))
         body.append(row)
     made = svg.el("table", {"class": "compared"}, svg.el("thead", {}, head), body)
-    return page.scrolling(made, f"Figures of {trace}")
+    return page.scrolling(made, f"Figures of {label}")
 
 
 def _cell(path: list[str], key: str, told: Found | None) -> svg.Element:
@@ -200,15 +206,22 @@ def _runs(runs: Sequence[Found]) -> svg.Element:
     return page.table(head, rows, "All replays")
 
 
-def _warnings(found: Found) -> Iterator[str]:
+def warnings(found: Found) -> Iterator[str]:
+    """What to mind about a comparison."""
     broken = sum(run["invariants_broken"] for run in found["runs"])
     if broken:
         yield f"{broken:,} invariants were broken: do not trust these figures."
     stuck = sum(1 for run in found["runs"] if run["stuck"])
     if stuck:
-        yield f"In {stuck:,} replays jobs were left for which nothing would ever happen."
+        of = "one replay" if stuck == 1 else f"{stuck:,} replays"
+        yield f"In {of} jobs were left for which nothing would ever happen."
     if found["seeds"] == 1:
         yield _NO_TELLING
+    elif not found["published"]:
+        yield (
+            "Fewer than ten seeds, or arrivals that were not shaken (--shake): enough to look at, too little "
+            "to rest a claim on."
+        )
 
 
 def _short(trace: str) -> str:
