@@ -57,6 +57,13 @@ class WithinQueue(enum.StrEnum):
     TIER = "Tier"
 
 
+class Reclaim(enum.StrEnum):
+    """Whether a queue takes back from others what they borrow."""
+
+    NEVER = "Never"
+    ANY = "Any"
+
+
 class StopPolicy(enum.StrEnum):
     """Whether a queue stands still."""
 
@@ -178,6 +185,12 @@ class Preemption(base.Model):
     """Whom a job at its last moment may have suspended. Never: nobody. NoHarm: jobs that rank behind for want
     of a deadline that can hold, and jobs whose deadline holds all the same. Tier: also any job of a lower
     importance."""
+    reclaim_within_cohort: Reclaim = Reclaim.ANY
+    """Whether a job that its queue's nominal quota would hold may have jobs of other queues of the cohort
+    suspended that run on borrowed quota. Never: it waits until they leave."""
+    reclaim_grace: base.DurationOrZero = pydantic.Field(default="15m", validate_default=True)
+    """How long at most its minimum run time protects a borrower from that, and how much time is between two
+    occasions on which the queue takes back."""
     min_run_time: base.DurationOrZero = pydantic.Field(default="15m", validate_default=True)
     """How long a job runs at least before it may be suspended for another, unless it says otherwise."""
     max_per_job_per_day: Annotated[

@@ -137,6 +137,7 @@ def _zone_has_the_form_of_a_name(new: Any, _old: Any) -> bool:
 for _name in ("estimatedDuration", "checkpoint.interval", "checkpoint.restartOverhead"):
     field_rules.duration(RULES, f"spec.defaults.{_name}")
 field_rules.duration(RULES, "spec.preemption.minRunTime", zero=True)
+field_rules.duration(RULES, "spec.preemption.reclaimGrace", zero=True)
 field_rules.percent(RULES, "spec.overload.bestEffortShare")
 field_rules.duration(RULES, "spec.bindTimeout")
 field_rules.duration(RULES, "spec.gangReadyTimeout")

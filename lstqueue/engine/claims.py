@@ -12,7 +12,7 @@ written.
 
 from __future__ import annotations
 
-from lstqueue.engine import gangs, kept, model, rights, stakes, words
+from lstqueue.engine import gangs, kept, model, reclaim, rights, stakes, words
 from lstqueue.engine.stakes import Stake
 from lstqueue.topology import table
 
@@ -27,19 +27,21 @@ def settle(known: kept.Kept) -> kept.Settled:
         if not stake.claim.committed or stake.here.job.not_before > known.now:
             continue
         short, enough = stakes.lacking(stake, known.free)
-        if why := _void(known, stake) or _idle(known, stake):
-            done.drop[uid] = model.Drop(uid, why)
+        if problem := _void(known, stake) or _idle(known, stake):
+            done.drop[uid] = model.Drop(uid, problem)
         elif not short and enough:
             known.free.charge(stake.rest)
             done.admit[uid] = stake
         elif known.now >= expiry(stake):
             done.drop[uid] = _late(known, stake, short)
-        elif why := _unjustified(known, stake):
-            done.drop[uid] = model.Drop(uid, why)
+        elif problem := _unjustified(known, stake):
+            done.drop[uid] = model.Drop(uid, problem)
         else:
             # Who cannot leave may still be let go before it expires.
             for job in (one for one in stake.running if not one.stays):
-                done.suspend.append(model.Suspend(job.uid, job.attempt, model.Why.PREEMPTED, uid))
+                lent = job.queue != stake.here.job.queue
+                why = model.Why.RECLAIMED if lent else model.Why.PREEMPTED
+                done.suspend.append(model.Suspend(job.uid, job.attempt, why, uid))
     return done
 
 
@@ -106,7 +108,9 @@ def _idle(known: kept.Kept, stake: Stake) -> str:
         return ""
     if queue.held:
         return _stopped(queue)
-    hopeless = stake.here.hopeless and not known.config.switches.by_rank
+    # In a cohort it may have its place by another right than its deadline: `_unjustified` says.
+    bound = not known.config.switches.by_rank and not reclaim.shares(known, queue.name)
+    hopeless = stake.here.hopeless and bound
     return "Its deadline cannot hold any more." if hopeless else ""
 
 
@@ -124,6 +128,9 @@ def _unjustified(known: kept.Kept, stake: Stake) -> str:
         return _stopped(queue)
     if stake.sunk or not stake.running or known.promised.due(stake):
         return ""
+    if reclaim.shares(known, queue.name):
+        first = reclaim.unjustified(known, stake)
+        return "" if first is None else f"{words.job(first)} may not be suspended for it any more."
     if rights.denial(here, queue, known.config) is not None:
         return "It may have nobody suspended any more."
     herd = known.herd(queue.name)

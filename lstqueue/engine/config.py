@@ -51,6 +51,7 @@ class Config:
     shed_step: int = 5 * MINUTE  # in which time moves for step 2
     sharing: bool = True  # whether queues keep a share for best-effort work at all
     share_protects: bool = True  # whether the jobs within it are no victims
+    reclaims: bool = True  # whether queues of a cohort take back what others borrow
     share_keeps: bool = True  # whether what comes free is kept for one that is overdue
     share_unknown: int = 24 * HOUR  # what such work without an estimate is taken to run, in that share
     trigger_least: int = HOUR  # slack at which a job may have others suspended, besides a share of mid

@@ -208,8 +208,11 @@ def _admissions(known: kept.Kept) -> tuple[model.Admission, ...]:
 
 
 def _claims(known: kept.Kept) -> tuple[model.Claiming, ...]:
-    claimed = (known.promised.claim | known.preempted.claim).items()
-    return tuple(model.Claiming(uid, stake.here.job.queue, stake.claim) for uid, stake in claimed)
+    back = known.preempted.reclaims
+    return tuple(
+        model.Claiming(uid, stake.here.job.queue, stake.claim, uid in back)
+        for uid, stake in (known.promised.claim | known.preempted.claim).items()
+    )
 
 
 def _victims(known: kept.Kept) -> list[model.Suspend]:

@@ -6,10 +6,11 @@ are taken as the pass says them: overload is its own matter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from lstqueue.engine import estimate, invariants, model
+from lstqueue.engine import cohorts, estimate, invariants, justice_cohorts, model
 from lstqueue.engine.invariants import Rule, Violation
 from lstqueue.topology import eligibility
 
@@ -17,26 +18,85 @@ from lstqueue.topology import eligibility
 def of_plan(snapshot: model.Snapshot, plan: model.Plan, config: model.Config) -> tuple[Violation, ...]:
     """Check the claims and suspensions of a plan against the snapshot and configuration it was made of."""
     jobs = {job.uid: job for job in snapshot.jobs}
-    queues = {queue.name: queue for queue in snapshot.queues}
+    queues = cohorts.settle({queue.name: queue for queue in snapshot.queues}, snapshot.nodes)
     bands = {job.uid: job.published.band for job in snapshot.jobs}
     bands |= {update.uid: update.band for update in plan.updates}
     found = [*_claimed_twice(snapshot, plan), *_suspensions(plan, jobs, queues), *_ends(plan, jobs)]
-    for claiming in plan.claim:
+    for number, claiming in enumerate(plan.claim):
         owner = jobs.get(claiming.uid)
         queue = None if owner is None else queues.get(owner.queue)
         if owner is None or queue is None:
             continue  # said by `invariants`
+        safe = {uid for one in queues.values() for uid in _safe(snapshot, one, bands, config)}
         case = _Case(owner, queue, bands, plan.now, config)
-        safe = _safe(snapshot, queue, bands, config)
-        found += [Violation(Rule.VICTIM, owner.uid, problem) for problem in case.owner_problems()]
-        for victim in claiming.claim.victims:
-            problem = case.victim_problem(jobs.get(victim.uid), victim.attempt)
-            if victim.uid in safe:
-                problem = "it is within the best-effort share"
-            if problem:
-                found.append(Violation(Rule.VICTIM, victim.uid, problem))
+        if queue.account != queue.name and not config.switches.by_rank:
+            earlier = dataclasses.replace(plan, claim=plan.claim[:number])
+            favoured = safe | set(getattr(plan.kept, "heads", ()))
+            scene = justice_cohorts.Scene(
+                invariants.after(snapshot, earlier), queues, bands, favoured, plan.now, config
+            )
+            problems = _in_cohort(case, scene, claiming, safe)
+        else:
+            problems = _in_queue(case, jobs, claiming, safe)
+        found += [Violation(Rule.VICTIM, uid, problem) for uid, problem in problems if problem]
         found += _without_gain(snapshot, plan, claiming)
     return tuple(found)
+
+
+def _in_queue(
+    case: _Case, jobs: Mapping[str, model.Job], claiming: model.Claiming, safe: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with a claim on jobs of its own queue: (uid, how)."""
+    yield from ((claiming.uid, problem) for problem in case.owner_problems())
+    if claiming.reclaims:
+        yield claiming.uid, "it takes back from its own queue"
+    for victim in claiming.claim.victims:
+        yield victim.uid, case.victim_problem(jobs.get(victim.uid), victim.attempt)
+        yield victim.uid, "it is within the best-effort share" if victim.uid in safe else ""
+
+
+def _in_cohort(
+    case: _Case, scene: justice_cohorts.Scene, claiming: model.Claiming, safe: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with a claim on jobs of a cohort: (uid, how)."""
+    jobs = {job.uid: job for job in scene.snapshot.jobs}
+    owner, gone = jobs[claiming.uid], {victim.uid for victim in claiming.claim.victims}
+    if claiming.reclaims:
+        broken = justice_cohorts.reclaim_problems(scene, owner, claiming.claim)
+    else:
+        broken = case.owner_problems()
+    yield from ((owner.uid, problem) for problem in broken)
+    demand = justice_cohorts.claimed(owner, claiming.claim)
+    nominal = justice_cohorts.is_nominal(scene, owner, demand, gone)
+    for one in claiming.claim.victims:
+        victim = jobs.get(one.uid)
+        if victim is None or victim.attempt != one.attempt or not estimate.is_placed(victim):
+            yield one.uid, "it does not own room in that attempt"
+            continue
+        if victim.queue == owner.queue:
+            yield one.uid, "it takes back from its own queue" if claiming.reclaims else ""
+            yield one.uid, case.victim_problem(victim, one.attempt)
+            yield one.uid, "it is within the best-effort share" if one.uid in safe else ""
+            continue
+        yield one.uid, _elsewhere(case, scene, victim, reclaims=claiming.reclaims, nominal=nominal)
+
+
+def _elsewhere(
+    case: _Case, scene: justice_cohorts.Scene, victim: model.Job, *, reclaims: bool, nominal: bool
+) -> str:
+    """Why a job of another queue may not be suspended for an owner; empty when it may."""
+    queue = scene.queues[victim.queue]
+    if queue.account != case.queue.account or queue.observed:
+        return "its queue lends nothing to the owner's"
+    if not justice_cohorts.borrows(scene, victim):
+        return "it runs on the nominal quota of another queue"
+    if victim.uid in case.owner.displaced_by:
+        return "the owner was suspended for it and may not pay it back yet"
+    if reclaims:
+        return justice_cohorts.protected(scene, victim, case.queue)
+    if scene.bands.get(victim.uid) is not model.Band.REST and not nominal:
+        return "the owner would be borrowed itself, and it has a deadline"
+    return case.protected(victim, queue) or case.harmed(victim, tiers=False)
 
 
 def _ends(plan: model.Plan, jobs: Mapping[str, model.Job]) -> list[Violation]:
@@ -140,9 +200,10 @@ def _without_gain(snapshot: model.Snapshot, plan: model.Plan, claiming: model.Cl
     places = {name for group in claiming.claim.groups for name, _ in group.nodes}
     pools = {group.pool for group in claiming.claim.groups}
     found: list[Violation] = []
+    cohort = next((queue.cohort for queue in snapshot.queues if queue.name == claiming.queue), "")
     for broken in invariants.of_snapshot(left):
         node = broken.rule in (Rule.OVERCOMMIT, Rule.FOREIGN_OVERCOMMIT) and broken.subject in places
-        quota = broken.rule is Rule.QUOTA and broken.subject == claiming.queue
+        quota = broken.rule is Rule.QUOTA and broken.subject in (claiming.queue, cohort)
         if node or (quota and any(broken.detail.startswith(f"pool {pool},") for pool in pools)):
             found.append(Violation(Rule.GAIN, claiming.uid, f"{broken.subject}: {broken.detail}"))
     return found
@@ -179,7 +240,7 @@ class _Case:
         now: int,
         config: model.Config,
     ) -> None:
-        self._owner, self._queue, self._bands = owner, queue, bands
+        self.owner, self.queue, self._bands = owner, queue, bands
         self._now, self._config = now, config
         finish = estimate.finish(owner, now, config)
         self._mid = 0 if finish is None else finish.mid - now - owner.overhead
@@ -188,9 +249,9 @@ class _Case:
 
     def owner_problems(self) -> list[str]:
         """Why nobody may be suspended for the owner."""
-        owner, config = self._owner, self._config
+        owner, config = self.owner, self._config
         problems: list[str] = []
-        if self._queue.preemption is model.Preemption.NEVER:
+        if self.queue.preemption is model.Preemption.NEVER:
             problems.append("its queue has nobody suspended")
         if owner.failed_starts >= config.failed_starts_most:
             problems.append("it failed to start too often")
@@ -207,25 +268,28 @@ class _Case:
         """Why a job may not be suspended for the owner; empty when it may."""
         if victim is None or victim.attempt != attempt or not estimate.is_placed(victim):
             return "it does not own room in that attempt"
-        if victim.queue != self._owner.queue:
+        if victim.queue != self.owner.queue:
             return "it is of another queue"
-        if victim.uid in self._owner.displaced_by and not self._config.switches.by_rank:
+        if victim.uid in self.owner.displaced_by and not self._config.switches.by_rank:
             return "the owner was suspended for it and may not pay it back yet"
         # Who stands behind whom is the business of `order`, and its tests'.
-        return self._protected(victim) or ("" if self._config.switches.by_rank else self._harmed(victim))
+        tiers = self.queue.preemption is model.Preemption.TIER
+        harmed = "" if self._config.switches.by_rank else self.harmed(victim, tiers=tiers)
+        return self.protected(victim, self.queue) or harmed
 
-    def _protected(self, victim: model.Job) -> str:
+    def protected(self, victim: model.Job, queue: model.Queue) -> str:
+        """What protects a job of a queue from everybody; empty for nothing."""
         now, config = self._now, self._config
         runs = victim.state is model.State.RUNNING
         run = max(0, now - victim.since) if runs else 0
         finish = estimate.finish(victim, now, config)
-        least = self._queue.min_run if victim.min_run is None else victim.min_run
+        least = queue.min_run if victim.min_run is None else victim.min_run
         saves = victim.saves_on_suspend or (victim.checkpoint > 0 and run >= victim.checkpoint)
         today = sum(now - time < config.cap_window for time in victim.suspensions)
         checks = [
             (not victim.preemptible, "it is not preemptible"),
             (victim.stays, "nobody can have it leave"),
-            (today >= self._queue.cap, "it was suspended often enough today"),
+            (today >= queue.cap, "it was suspended often enough today"),
             (run < least, "it is not past its minimum run"),
         ]
         if not config.switches.by_rank:
@@ -234,20 +298,21 @@ class _Case:
             checks += [(wasted, "it would save nothing once more"), (done, "nearly done")]
         return next((words for broken, words in checks if broken), "")
 
-    def _harmed(self, victim: model.Job) -> str:
-        owner, config = self._owner, self._config
+    def harmed(self, victim: model.Job, *, tiers: bool) -> str:
+        """Why the owner may not ask for a job that it would harm; a lower tier alone counts with `tiers`."""
+        owner, config = self.owner, self._config
         mine, other = self._bands[owner.uid], self._bands[victim.uid]
         if mine is None or other is None or self._slack is None:
             return "a band is not known"
-        tiers = [
+        ranks = [
             job.importance if band is model.Band.DEADLINE else min(job.importance, 0)
             for job, band in ((owner, mine), (victim, other))
         ]
-        if other > mine and tiers[1] <= tiers[0]:
+        if other > mine and ranks[1] <= ranks[0]:
             return ""
         if mine is model.Band.SHED:
             return "only the rest may be suspended for a job that was given up"
-        if self._queue.preemption is model.Preemption.TIER and tiers[1] < tiers[0]:
+        if tiers and ranks[1] < ranks[0]:
             return ""
         finish = estimate.finish(victim, self._now, config)
         if finish is None or victim.deadline is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +31,9 @@ from lstqueue.engine import (
 from lstqueue.engine.standing import Standing
 from lstqueue.topology import table
 
+if TYPE_CHECKING:
+    from lstqueue.engine import lending
+
 
 @dataclass(slots=True)
 class Settled:
@@ -44,11 +48,12 @@ class Settled:
 class Preempted:
     """What step 5 found out.
 
-    `claim` are the new claims by uid of the owner, `coming` those who wait for room that is leaving anyway.
-    `searches` counts.
+    `claim` are the new claims by uid of the owner, `reclaims` of these who takes back what was lent, `coming`
+    those who wait for room that is leaving anyway. `searches` counts.
     """
 
     claim: dict[str, stakes.Stake] = field(default_factory=dict)
+    reclaims: set[str] = field(default_factory=set)
     coming: set[str] = field(default_factory=set)
     searches: int = 0
 
@@ -177,6 +182,8 @@ class Kept:
     outlooks: dict[str, outlook.Outlook] = field(default_factory=dict)
     updates: dict[str, model.Update] = field(default_factory=dict)
     herds: dict[str, victims.Herd] = field(default_factory=dict)
+    lendings: dict[str, lending.Lending] = field(default_factory=dict)
+    occasions: dict[str, int] = field(default_factory=dict)
     sentences: dict[tuple[int, model.Code, bool], str] = field(default_factory=dict)
     calm: room.Room | None = None
     causes: dict[int, list[str]] = field(default_factory=dict)
@@ -201,13 +208,15 @@ class Kept:
         return [stake for uid, stake in self.staked.items() if uid not in done]
 
     def herd(self, queue: str) -> victims.Herd:
-        """Whom jobs of a queue may ask for; made once per pass."""
-        herd = self.herds.get(queue)
+        """Whom jobs of a queue, or of its cohort, may ask for; made once per pass."""
+        account = self.queues[queue].account
+        herd = self.herds.get(account)
         if herd is None:
             claimed = frozenset(job.uid for stake in self.staked.values() for job in stake.victims)
-            placed = [one for one in self.placed if one.job.queue == queue]
+            mine = {one.name for one in self.queues.values() if one.account == account}
+            placed = [one for one in self.placed if one.job.queue in mine]
             flock = self.world.flock(queue, placed)
-            herd = self.herds[queue] = victims.Herd(
+            herd = self.herds[account] = victims.Herd(
                 flock,
                 claimed=claimed,
                 safe=self.safe,

@@ -292,14 +292,15 @@ class World:
         return self._gangs.alone(gang)
 
     def flock(self, queue: str, placed: list[standing.Standing]) -> victims.Flock:
-        """The running jobs of a queue."""
-        flock = self._flocks.get(queue)
+        """The running jobs of a queue, or of its cohort."""
+        account = self.queues[queue].account
+        flock = self._flocks.get(account)
         if flock is None or flock.here != placed:
-            if queue not in self._capacities:
+            for name in {queue, *(one.job.queue for one in placed)} - self._capacities.keys():
                 rows = self._ledger.rows
-                self._capacities[queue] = victims.Capacity(self.queues[queue], rows, self.nodes)
+                self._capacities[name] = victims.Capacity(self.queues[name], rows, self.nodes)
             height = len(self._ledger.rows.resources)
-            flock = self._flocks[queue] = victims.Flock(
+            flock = self._flocks[account] = victims.Flock(
                 self.queues[queue], placed, self._figures_of, self.release, height
             )
         return flock

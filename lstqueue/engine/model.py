@@ -172,7 +172,9 @@ class Job:
     says that it also does within its `grace` (ms, the longest termination grace of its pods). `suspensions`
     are when it was suspended for others in the last 24 h, `wasted` counts those in a row that saved nothing;
     that it `stays` means that nobody can have it leave. `displaced_by` are the jobs (uids) it was suspended
-    for and of which it may not make victims yet. `value` weighs it. `keeps_band`: late, it keeps its rank.
+    for and of which it may not make victims yet. `reclaimed` is when it last claimed a place because its
+    queue has the nominal quota for it (ms since the epoch, 0 for never). `value` weighs it. `keeps_band`:
+    late, it keeps its rank.
 
     Jobs of one `sweep` ("" for none) are given up together in an overload.
 
@@ -220,6 +222,7 @@ class Job:
     served: int = 0
     sweep: str = ""
     spare: bool = False
+    reclaimed: int = 0
     labelled: bool = False
     expired: bool = False
 
@@ -274,16 +277,21 @@ class Why(enum.Enum):
 
     PREEMPTED = "Preempted"
     PROMISED = "Promised"  # to run in its own slot instead, or it would not end by its deadline
+    RECLAIMED = "Reclaimed"  # it ran on quota that others of the cohort lent, for a job of another queue
     QUEUE_DRAINED = "QueueDrained"
 
 
 @dataclass(frozen=True, slots=True)
 class Claiming:
-    """A job that may take its place once its victims have left; they are suspended when this is written."""
+    """A job that may take its place once its victims have left; they are suspended when this is written.
+
+    That it `reclaims`, by the right of its queue to its nominal quota, is to be remembered (`Job.reclaimed`).
+    """
 
     uid: str
     queue: str
     claim: Claim
+    reclaims: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from lstqueue.engine import model, preempt, rights, victims, words
+from lstqueue.engine import model, preempt, reclaim, rights, victims, words
 from lstqueue.engine.gangs import PPM
 from lstqueue.engine.kept import Kept
 from lstqueue.engine.standing import Standing
@@ -29,14 +29,39 @@ def waiting(kept: Kept, here: Standing, code: model.Code) -> str:
     if code not in preempt.LACKING:
         return ""
     if uid in kept.preempted.coming:
+        fits = "It fits as soon as those that are ending have left"
+        if here.slack is None:
+            return f"{fits}."
         return (
-            "It fits as soon as those that are ending have left; others are suspended for it only once its"
-            f" slack of {words.duration(here.slack or 0)} has shrunk to {words.duration(config.pressing)}."
+            f"{fits}; others are suspended for it only once its slack of {words.duration(here.slack)} has"
+            f" shrunk to {words.duration(config.pressing)}."
         )
     denied = rights.denial(here, kept.queues[here.job.queue], config)
+    lent = _lent(kept, here) if reclaim.shares(kept, here.job.queue) else ""
     if denied is None:
-        return _searched(kept, here)
-    return _denied(kept, here, denied) + _share(kept, uid)
+        return _searched(kept, here) + lent
+    return _denied(kept, here, denied) + lent + _share(kept, uid)
+
+
+def _lent(kept: Kept, here: Standing) -> str:
+    """What keeps a job from what its queue has lent."""
+    turn = next((one for one in kept.line if one.standing.job.uid == here.job.uid), None)
+    queue = kept.queues[here.job.queue]
+    if turn is None or not queue.reclaims:
+        return f' Queue "{queue.name}" takes nothing back that it lent.'
+    if not reclaim.may(kept, turn):
+        return f' Queue "{queue.name}" would have to borrow for it, so it takes nothing back from others.'
+    several, able, due = reclaim.borrowers(kept, turn)
+    if due > kept.now:
+        return (
+            f' Queue "{queue.name}" may take back what it lent in {words.duration(due - kept.now)} again: it'
+            f" does so once in {words.duration(queue.reclaim_grace)}."
+        )
+    number = words.count(several, "job")
+    return (
+        f' Of {number} in cohort "{queue.cohort}" that run on borrowed quota {able} may be suspended for it,'
+        " and it would not fit then."
+    )
 
 
 def _share(kept: Kept, uid: str) -> str:
@@ -70,15 +95,17 @@ def _searched(kept: Kept, here: Standing) -> str:
     """What the search for victims met, victim by victim in sums."""
     queue = here.job.queue
     herd, who = kept.herd(queue), rights.candidate(here, kept.queues[queue], rank=kept.rank_of(here))
-    may = int(herd.allowed(who).sum())
-    reasons = Counter(bar.value for bar in herd.bars())
-    bare = len(herd.here) - reasons.total()
-    reasons[victims.Bar.CLAIMED.value] += int(herd.taken.sum())
-    displaced = int((herd.displaced(who) & herd.open & ~herd.claimed & ~herd.taken).sum())
+    own = herd.of(queue)
+    may = int((herd.allowed(who) & own).sum())
+    reasons = Counter(bar.value for bar in herd.bars(own))
+    bare = int(own.sum()) - reasons.total()
+    taken = int((herd.taken & own).sum())
+    reasons[victims.Bar.CLAIMED.value] += taken
+    displaced = int((herd.displaced(who) & herd.open & ~herd.claimed & ~herd.taken & own).sum())
     reasons["had it suspended itself"] = displaced
-    reasons["of its rank, and harmed by it"] = bare - may - displaced - int(herd.taken.sum())
+    reasons["of its rank, and harmed by it"] = bare - may - displaced - taken
     told = [f"{number} {reason}" for reason, number in sorted(reasons.items()) if number]
-    number = words.count(len(herd.here), "running job")
+    number = words.count(int(own.sum()), "running job")
     if not may:
         return (
             f'Of {number} in queue "{queue}" none may be suspended for it ({", ".join(told)}).'

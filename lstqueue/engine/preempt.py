@@ -10,13 +10,19 @@ Nobody is suspended here either: a claim is planned, and once it is written its 
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 
 from lstqueue.engine import (
     gangs,
     kept,
+    lending,
     model,
     order,
+    quota,
+    reclaim,
     rights,
     room,
     slots,
@@ -31,26 +37,35 @@ LACKING = frozenset((model.Code.NO_ROOM, model.Code.QUOTA_EXCEEDED))
 """Codes of those whom room or quota would help; the head of a strict fifo queue is among them."""
 
 
+Found = tuple[list[int], room.Placement]
+"""(victims by their place in the herd, where the gang goes)."""
+
+
 def step(known: kept.Kept) -> kept.Preempted:
     """Find claims for those at their last moment, charging them as it goes."""
     done = kept.Preempted()
     lacking = [turn for turn in known.line if known.codes.get(turn.standing.job.uid) in LACKING]
     bound = [turn for turn in known.line if turn.standing.job.uid in known.fitted.bound]
     may = _entitled(known, [*lacking, *bound])
-    left, search = len(may), _Search(known)
-    going = leaving(known) if may else []
+    known.lendings.clear()  # who was admitted since counts
+    lent = {turn.standing.job.uid for turn in lacking if reclaim.may(known, turn)}
+    left, search = len(may | lent), _Search(known)
+    going = leaving(known) if left else []
     soon = _soon(known, going) if going else None
     for turn in lacking:
         if not left:
             break
         uid = turn.standing.job.uid
         comes = None if soon is None else soon.place(turn.gang)
-        if uid not in may:
+        if uid not in may and uid not in lent:
             continue
         left -= 1
         if comes is not None and _patient(known, turn, done):
             continue
-        stake = _claim(known, turn, search, done)
+        if reclaim.shares(known, turn.gang.queue):
+            stake = _claim_in_cohort(known, turn, search, done, triggered=uid in may)
+        else:
+            stake = _claim(known, turn, search, done)
         if stake is not None:
             if soon is not None and comes is not None:
                 soon.undo(comes)
@@ -85,10 +100,11 @@ def _patient(known: kept.Kept, turn: order.Turn, done: kept.Preempted) -> bool:
     here = turn.standing
     if known.config.switches.by_rank:
         return True
-    if here.slack is None or here.slack <= known.config.pressing:
+    if here.slack is not None and here.slack <= known.config.pressing and not here.hopeless:
         return False
     done.coming.add(here.job.uid)
-    known.rouse(known.now + here.slack - known.config.pressing)
+    if here.slack is not None:
+        known.rouse(known.now + here.slack - known.config.pressing)
     return True
 
 
@@ -99,13 +115,43 @@ def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preem
     done.searches += 1
     herd = known.herd(turn.gang.queue)
     mask = herd.allowed(who)
-    found = search.run(who, turn.gang, herd, mask)
+    found = search.run(turn.gang, herd, mask, functools.partial(herd.losses, who))
     if found is None:
         if who.slack > config.pressing and who.rank is None:
             known.rouse(known.now + who.slack - config.pressing)
         known.rouse(herd.wake(who, mask, known.wake))
         return None
-    chosen, placement = found
+    return _made(known, turn, found, done)
+
+
+def _claim_in_cohort(
+    known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preempted, *, triggered: bool
+) -> stakes.Stake | None:
+    """The same where victims may be of other queues, by one way after the other."""
+    here, config, queue = turn.standing, known.config, turn.gang.queue
+    done.searches += 1
+    herd = known.herd(queue)
+    for way in reclaim.ways(known, turn, triggered=triggered):
+        found = search.run(turn.gang, herd, way.mask, way.losses, way.kind, way.quota)
+        if found is None or not reclaim.holds(known, turn, way, found):
+            continue
+        if (stake := _made(known, turn, found, done)) is not None:
+            lending.of(known, queue).add(here, stake.whole.charges)
+            if way.reclaims:
+                done.reclaims.add(here.job.uid)
+        return stake
+    if triggered:
+        who = rights.candidate(here, known.queues[queue])
+        if who.slack > config.pressing:
+            known.rouse(known.now + who.slack - config.pressing)
+        nobody: Mask = np.zeros(len(herd.here), dtype=np.bool_)
+        known.rouse(herd.wake(who, nobody, known.wake))
+    return None
+
+
+def _made(known: kept.Kept, turn: order.Turn, found: Found, done: kept.Preempted) -> stakes.Stake | None:
+    """Charge the claim that was found, unless a window that is to come, or a promise, does not allow it."""
+    here, herd, (chosen, placement) = turn.standing, known.herd(turn.gang.queue), found
     later = max(herd.here[i].job.grace for i in chosen)
     if not _outlasts_no_window(known, turn, placement) or not slots.lets(known, turn, placement, later=later):
         return None
@@ -114,7 +160,7 @@ def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preem
     claim = model.Claim(
         groups=tuple(groups[index] for index in range(len(here.job.groups))),
         victims=tuple(model.Victim(job.uid, job.attempt) for job in jobs),
-        expires=known.now + max(job.grace for job in jobs) + config.claim_margin,
+        expires=known.now + max(job.grace for job in jobs) + known.config.claim_margin,
         committed=False,
     )
     stake = known.world.new_stake(here, claim, jobs)
@@ -163,32 +209,38 @@ def _after(known: kept.Kept, soon: room.Room | None, stake: stakes.Stake) -> roo
     return soon
 
 
-Found = tuple[list[int], room.Placement]
-
-
 class _Search:
     """Finds victims. A search that failed need not be repeated for an equal gang that may have no others."""
 
     def __init__(self, known: kept.Kept) -> None:
         self._known = known
-        self._failed: dict[int, Mask] = {}
+        self._failed: dict[tuple[int, str], Mask] = {}
 
-    def run(self, who: rights.Candidate, gang: gangs.Gang, herd: victims.Herd, mask: Mask) -> Found | None:
+    def run(
+        self,
+        gang: gangs.Gang,
+        herd: victims.Herd,
+        mask: Mask,
+        losses_of: Callable[[], victims.Floats],
+        kind: str = "",
+        quotas: quota.Quota | None = None,
+    ) -> Found | None:
         """Return the indices of the victims in the herd and where the gang goes; None when nothing helps.
 
-        Of those it may ask for (`mask`) the cheapest are added first until the gang fits. Those who
-        hold nothing where it then goes come last, and are needed only for quota; then who is not needed is
-        spared, the dearest first.
+        Of those it may ask for (`mask`) the cheapest are added first until the gang fits. Those who hold
+        nothing where it then goes come last, and are needed only for quota; then who is not needed is spared,
+        the dearest first. `quotas` is the quota that counts, all of it when None; it only shrinks within
+        searches of one `kind`.
         """
-        failed = self._failed.get(id(gang))
+        failed = self._failed.get((id(gang), kind))
         if not mask.any() or (failed is not None and not (mask & ~failed).any()):
             return None
         ranked = mask.nonzero()[0]
-        trial = trials.Trial(self._known, herd, gang)
+        trial = trials.Trial(self._known, herd, gang, quotas)
         if not trial.fits(ranked):
-            self._failed[id(gang)] = mask
+            self._failed[id(gang), kind] = mask
             return None
-        losses = herd.losses(who)
+        losses = losses_of()
         ranked = ranked[np.lexsort((herd.share[ranked], losses[ranked]))]  # of what costs nothing the least
         chosen = trial.shortest(ranked)
         touched = trial.touched(chosen)

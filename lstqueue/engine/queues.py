@@ -52,8 +52,9 @@ class Queue:
     as far ahead as anybody looks.
 
     Queues of one `cohort` lend each other nominal quota that they do not use; of two that contradict each
-    other the older (`created`, ms since the epoch) counts. `conflict` says, in words, why a queue admits
-    nobody and shares with nobody: set by `cohorts.settle`, not by who makes a queue.
+    other the older (`created`, ms since the epoch) counts. `reclaims`: its jobs take back what others borrow,
+    whose minimum runs protect them for `reclaim_grace` ms at most, and once per that. `conflict` says, in
+    words, why a queue admits nobody and shares with nobody; `cohorts.settle` sets it, nobody else.
     """
 
     name: str
@@ -70,6 +71,8 @@ class Queue:
     observed: bool = False
     windows: tuple[Window, ...] = ()
     cohort: str = ""
+    reclaims: bool = True
+    reclaim_grace: int = 15 * MINUTE
     created: int = 0
     conflict: str = ""
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lstqueue.engine import gangs, kept, room, victims
+from lstqueue.engine import gangs, kept, quota, room, victims
 from lstqueue.topology import capacity
 from lstqueue.topology.table import Ints, Mask
 
@@ -23,11 +23,15 @@ FEW = 16
 class Trial:
     """What would fit if some of a herd had left."""
 
-    def __init__(self, known: kept.Kept, herd: victims.Herd, gang: gangs.Gang) -> None:
+    def __init__(
+        self, known: kept.Kept, herd: victims.Herd, gang: gangs.Gang, quotas: quota.Quota | None = None
+    ) -> None:
+        """Ask about a gang, in the quota that is free or in less (`quotas`)."""
         self._herd = herd
         alone = known.world.alone(gang)
         self._gang = alone.gang
-        self._free = room.Room(known.free.ledger.only(alone.rows, alone.wide), known.free.quota)
+        free = known.free.quota if quotas is None else quotas
+        self._free = room.Room(known.free.ledger.only(alone.rows, alone.wide), free)
         self._last: tuple[list[int], room.Placement] = [], []
 
     def fits(self, gone: Ints) -> bool:
@@ -77,7 +81,7 @@ class Trial:
 
     def _first(self, ranked: Ints) -> int | None:
         """How many of `ranked` must leave, one at least and in this order, for a gang of one group to fit."""
-        member, quota = self._gang.members[0], self._free.quota
+        member, has = self._gang.members[0], self._free.quota.free
         pods = _Pods(self._free.ledger, [option.row for option in member.options])
         back: dict[int, int] = {}
         for number, index in enumerate(ranked.tolist(), start=1):
@@ -88,7 +92,7 @@ class Trial:
             for option, total in zip(member.options, pods.totals, strict=True):
                 if total < member.count:
                     continue
-                if all(quota.free[slot] + back.get(slot, 0) >= asked for slot, asked in option.charges):
+                if all(has[slot] + back.get(slot, 0) >= asked for slot, asked in option.charges):
                     return number
         return None
 

@@ -52,7 +52,7 @@ _OPEN = len(BARS)
 
 
 class Flock:
-    """The running jobs of one queue as columns, in the order of their uids, whatever the time.
+    """The running jobs of one queue or cohort as columns, in the order of their uids, whatever the time.
 
     `share` is g in ppm of the pool's capacity, over the resources that somebody waits for.
     `amounts[resource, e]` on node `columns[e]` belong to `owner[e]`; `releases` has the same by job.
@@ -79,6 +79,7 @@ class Flock:
         self.min_run, self.wasted = columns["min_run"], columns["wasted"]
         self.runs, self.saves = columns["runs"].astype(np.bool_), columns["saves"].astype(np.bool_)
         self.preemptible = columns["preemptible"].astype(np.bool_)
+        self.cap = columns["cap"]
         counts = np.array([len(part.nodes) for part in self.releases], dtype=np.int64)
         self.owner = np.repeat(np.arange(len(counts)), counts)
         self.columns = np.concatenate([np.zeros(0, dtype=np.int64), *(part.nodes for part in self.releases)])
@@ -101,6 +102,7 @@ class Figures(NamedTuple):
     min_run: int
     preemptible: bool
     wasted: int
+    cap: int
     share: int
 
 
@@ -120,6 +122,7 @@ def figures(one: Standing, queue: model.Queue, capacity: Capacity) -> Figures:
         min_run=queue.min_run if job.min_run is None else job.min_run,
         preemptible=job.movable,
         wasted=job.wasted,
+        cap=queue.cap,
         share=capacity.share(job),
     )
 
@@ -146,6 +149,7 @@ class Herd:
         self.here, self.index, self.share = flock.here, flock.index, flock.share
         self.releases, self.owner = flock.releases, flock.owner
         self.columns, self.amounts = flock.columns, flock.amounts
+        self.flock = flock
         run: Ints = np.where(flock.runs, np.maximum(now - flock.since, 0), 0)
         saves = (flock.checkpoint > 0) & ~flock.saves
         lost = np.where(saves, run % np.maximum(flock.checkpoint, 1), run)
@@ -165,6 +169,10 @@ class Herd:
         self._ranks: list[order.Rank] = self._ranked() if config.switches.by_rank else []
         self._foresee()
         self._bound()
+
+    def of(self, queue: str) -> Mask:
+        """Which of `here` are of one queue."""
+        return np.array([one.job.queue == queue for one in self.here], dtype=np.bool_)
 
     def take(self, chosen: Sequence[int]) -> None:
         """Have some of `here` be suspended for somebody, so that nobody else asks for them."""
@@ -240,11 +248,11 @@ class Herd:
 
     def _often(self) -> tuple[Mask, Ints]:
         """Who was suspended as often as the queue allows, and until when that counts."""
-        config, cap = self._config, self._flock.queue.cap
-        often: Mask = np.full(len(self.here), cap == 0)
+        config, caps = self._config, self._flock.cap.tolist()
+        often: Mask = self._flock.cap == 0
         freed: Ints = np.full(len(self.here), NEVER)
-        for i, one in enumerate(self.here if cap else ()):
-            if len(one.job.suspensions) < cap:
+        for i, (one, cap) in enumerate(zip(self.here, caps, strict=True)):
+            if len(one.job.suspensions) < cap or not cap:
                 continue
             recent = sorted(time for time in one.job.suspensions if self._now - time < config.cap_window)
             if len(recent) >= cap:
@@ -354,9 +362,9 @@ class Herd:
                 return self._now + gap
         return before
 
-    def bars(self) -> list[Bar]:
-        """What protects those that are protected."""
-        found = np.where(self.claimed, BARS.index(Bar.CLAIMED), self.bar)
+    def bars(self, which_of: Mask) -> list[Bar]:
+        """What protects those of some that are protected."""
+        found = np.where(self.claimed, BARS.index(Bar.CLAIMED), self.bar)[which_of]
         return [BARS[which] for which in found.tolist() if which != _OPEN]
 
     def _others(self, who: Candidate) -> Mask:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from lstqueue.api import conditions
 from lstqueue.engine import model
 from lstqueue.jobs import batch
-from lstqueue.operator import events, holding, ledger
+from lstqueue.operator import events, holding, ledger, runs
 
 Phase = ledger.Phase
 _KINDS = conditions.Type
@@ -86,9 +86,13 @@ def _turn(
         yield "Admitted", f"admitted in queue {queue} on {nodes} node{'s' if nodes > 1 else ''}", False
     elif status.phase is Phase.RUNNING and old is not Phase.ADMITTED:
         yield "Adopted", f"counted in queue {queue} where it runs; {_where(after)}", False
-    elif status.phase is Phase.SUSPENDING and status.suspension == ledger.PREEMPTED:
+    elif status.phase is Phase.SUSPENDING and status.suspension in runs.FOR_OTHERS:
         whom = name_of(status.suspended_for)
-        yield "Preempted", f"suspended to make room for {f'DeadlineJob {whom}' if whom else 'another'}", True
+        yield (
+            status.suspension,
+            f"suspended to make room for {f'DeadlineJob {whom}' if whom else 'another'}",
+            True,
+        )
     elif status.phase is Phase.SUSPENDING:
         words = _words(status, _KINDS.SUSPENDED) or _words(status, _KINDS.ADMITTED)
         if status.suspension == ledger.INACTIVE and not words:

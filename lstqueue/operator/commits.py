@@ -96,6 +96,7 @@ class Commits:
         assert job.spec is not None
         groups, words = record.shapes or (), self._words(record, update)
         claimed = replace(claiming.claim, committed=True)
+        reclaimed = self._now() if claiming.reclaims else 0
 
         def make(seen: ledger.Ledger) -> Said | None:
             if not self._may_take(seen, job, claiming.queue):
@@ -107,6 +108,7 @@ class Commits:
                 claim=claimed,
                 reservation=None,
                 claim_queue=claiming.queue,
+                reclaimed=reclaimed or seen.status.reclaimed,
                 gang=statuses.gang_text(groups) or seen.status.gang,
                 published=replace(published, code=None),
                 held="",

@@ -30,6 +30,7 @@ VANISHED = "JobVanished"
 """Why a job ended whose existing object was deleted: nobody missed a deadline then."""
 FAILED_START = "FailedStart"
 PREEMPTED = "Preempted"
+RECLAIMED = "Reclaimed"
 INACTIVE = "Inactive"
 NODE_LOST = "NodeLost"
 NOT_READY = "NotReady"
@@ -101,8 +102,9 @@ class Status:
 
     `held` is the code of a reason outside the engine (a refused pod, an unreadable spec). `suspended_for` is
     the UID of the job that a suspension makes room for, `displaced_by` of those it was made for since its
-    last run of full length, `preempted_at` the times (ms) of such suspensions. `saved` is the run time (ms)
-    that suspensions did not lose, `wasted` how many in a row saved nothing. `queue` is the one it was in when
+    last run of full length, `preempted_at` the times (ms) of such suspensions. `reclaimed` is when
+    (ms) it last claimed what its queue had lent. `saved` is the run time (ms) that suspensions did not lose,
+    `wasted` how many in a row saved nothing. `queue` is the one it was in when
     this was written, `claim_queue` that in which `claim` was decided. `best_effort`: its deadline was found
     impossible and given up; `spare`: its sweep has enough without it. `unit` is the UID of the object that
     `Spec.ref` names, `slow` what was told last of pods of its own that are late.
@@ -131,6 +133,7 @@ class Status:
     suspended_for: str = ""
     displaced_by: tuple[str, ...] = ()
     preempted_at: tuple[int, ...] = ()
+    reclaimed: int = 0
     saved: int = 0
     wasted: int = 0
     best_effort: bool = False
@@ -304,6 +307,7 @@ def _status(raw: Object, generation: int) -> Status:
         suspended_for=lenient.text(suspension.get("for")),
         displaced_by=lenient.texts(raw.get("displacedBy")),
         preempted_at=lenient.moments(raw.get("preemptedAt")),
+        reclaimed=lenient.time(raw.get("reclaimedAt")),
         saved=lenient.duration(raw.get("saved")),
         wasted=lenient.count(raw.get("wasted")),
         best_effort=bool(raw.get("bestEffort")),

@@ -152,6 +152,8 @@ def read(raw: Mapping[str, Any]) -> QueueView:
             drained=spec.stop_policy is gpuqueue.StopPolicy.HOLD_AND_DRAIN,
             observed=spec.mode is gpuqueue.Mode.OBSERVE,
             cohort=spec.cohort or "",
+            reclaims=spec.preemption.reclaim_within_cohort is gpuqueue.Reclaim.ANY,
+            reclaim_grace=spec.preemption.reclaim_grace,
             created=lenient.moment(meta.get("creationTimestamp")) or 0,
         ),
         tolerations=tuple((pool.name, tuple(_raw_tolerations(pool))) for pool in spec.pools),

@@ -67,11 +67,13 @@ def ended(
         after = statuses.with_run(
             before, after, end=end, reason=reason, lost=0 if succeeded else max(0, ran - saved), words=words
         )
-        wasted = before.wasted + 1 if after.suspension == ledger.PREEMPTED else before.wasted
+        wasted = before.wasted + 1 if after.suspension in FOR_OTHERS else before.wasted
         after = replace(after, saved=before.saved + saved, wasted=0 if saved or succeeded else wasted)
     return _gave_way(before, after, end=end, full=full, window=window)
 
 
+FOR_OTHERS = frozenset({ledger.PREEMPTED, ledger.RECLAIMED})
+"""Suspensions by which a job makes room for another."""
 _ABRUPT = frozenset({ledger.GANG_FAILED, ledger.GANG_DISRUPTED, ledger.NODE_LOST, ledger.FAILED_START})
 """Suspensions before which nobody could save anything."""
 
@@ -85,7 +87,7 @@ def preempted_at(status: ledger.Status) -> tuple[int, ...]:
     return status.preempted_at or tuple(
         lenient.time(run.get("end")) or lenient.time(run.get("start"))
         for run in status.runs
-        if run.get("reason") == ledger.PREEMPTED
+        if run.get("reason") in FOR_OTHERS
     )
 
 

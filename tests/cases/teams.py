@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cases import rivals
-from lstqueue.engine import decide, invariants, model
+from lstqueue.engine import decide, invariants, justice, model
 
 GPU, NOW, MINUTE, HOUR = rivals.GPU, rivals.NOW, rivals.MINUTE, rivals.HOUR
 
@@ -25,6 +25,7 @@ def passed(snapshot: model.Snapshot, *, now: int = NOW, config: model.Config = r
     """A pass whose plan breaks no invariant."""
     plan = decide.decide(snapshot, now, config)
     assert invariants.of_plan(snapshot, plan) == ()
+    assert justice.of_plan(snapshot, plan, config) == ()
     return plan
 
 

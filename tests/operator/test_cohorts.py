@@ -37,6 +37,46 @@ async def test_a_team_runs_on_what_the_other_lends_and_both_say_so() -> None:
 
 
 @cluster.virtual
+async def test_a_lender_has_its_nominal_quota_back_and_nothing_nominal_is_suspended() -> None:
+    async with cluster.run(nodes=2) as made:
+        teams(made)
+        for name in ("one", "two"):
+            made.submit(name, group(run_for="3h"), queue="red", estimatedDuration="3h", deadlineIn="30h")
+            await made.rest("1m")
+        await made.until_all("Running", "one", "two")
+        made.submit("mine", group(run_for="1h"), queue="blue", estimatedDuration="1h")
+        await made.until(lambda: made.code("mine") == "QuotaExceeded", "the borrowers have a minimum run")
+        await made.until_phase("mine", "Running", within="16m")
+        assert made.condition("two", "Suspended")["reason"] == "Reclaimed"
+        assert made.phase("one") == "Running"
+        assert made.status("mine")["reclaimedAt"]
+        assert usage(made, "red")["borrowed"] in ("0", "8")
+        await made.until(lambda: usage(made, "red")["borrowed"] == "0", "red has given back")
+        await made.restart()
+        await made.until_phase("mine", "Succeeded", within="2h")
+        await made.until_all("Succeeded", "one", "two", within="9h")
+        assert "runs" in made.status("two")
+        assert [run["reason"] for run in made.status("one").get("runs", ())] in ([], ["Succeeded"])
+
+
+@cluster.virtual
+async def test_a_quota_that_is_lowered_evicts_nobody_until_somebody_needs_it() -> None:
+    async with cluster.run(nodes=2) as made:
+        teams(made, preemption={"reclaimWithinCohort": "Never"})
+        for name in ("one", "two"):
+            made.submit(name, group(run_for="2h"), queue="red", estimatedDuration="2h", deadlineIn="30h")
+        await made.until_all("Running", "one", "two")
+        made.patch(port.GPU_QUEUES, "red", {"spec": {"pools": [pool("all", gpus=0)]}})
+        made.submit("mine", group(run_for="1h"), queue="blue", estimatedDuration="1h", deadlineIn="30h")
+        await made.rest("1h")
+        assert made.code("mine") == "QuotaExceeded"
+        assert 'cohort "ml"' in made.status("mine")["pending"]["message"]
+        assert usage(made, "red")["borrowed"] == "16"
+        await made.until_all("Succeeded", "one", "two", "mine", within="9h")
+        assert all("suspension" not in made.status(name) for name in ("one", "two"))
+
+
+@cluster.virtual
 async def test_a_cohort_shares_its_nodes_with_no_other_and_the_younger_queue_stands_still() -> None:
     async with cluster.run(nodes=2) as made:
         teams(made, order="edf")

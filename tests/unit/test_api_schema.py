@@ -107,7 +107,13 @@ def test_an_object_that_is_absent_gets_its_defaults_all_the_same():
     queue = objects.queue(overload={})
     schema.default("GPUQueue", queue)
     spec = queue["spec"]
-    assert spec["preemption"] == {"withinQueue": "NoHarm", "minRunTime": "15m", "maxPerJobPerDay": 4}
+    assert spec["preemption"] == {
+        "withinQueue": "NoHarm",
+        "minRunTime": "15m",
+        "maxPerJobPerDay": 4,
+        "reclaimWithinCohort": "Any",
+        "reclaimGrace": "15m",
+    }
     assert spec["overload"] == {"shedding": True, "bestEffortShare": "5%"}
     assert (spec["stopPolicy"], spec["mode"]) == ("None", "Enforce")
 

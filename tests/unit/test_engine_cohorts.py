@@ -10,7 +10,7 @@ from lstqueue.engine import cohorts, model, order
 from lstqueue.topology.model import Node, resources
 
 A, B = team("a"), team("b")
-HELD = model.Config(shedding=False, sharing=False)
+KEPT = model.Config(shedding=False, reclaims=False)
 
 
 def waits(uid: str, queue: str = "a", **more: object) -> model.Job:
@@ -66,7 +66,7 @@ def test_a_team_with_nothing_of_its_own_lives_on_what_others_lend() -> None:
 
 def test_a_lender_waits_for_its_quota_once_it_is_lent() -> None:
     borrowed = runs("v", "b", "n1"), runs("w", "b")
-    plan = teams.passed(teams.world(waits("mine"), *borrowed, queues=(A, B)), config=HELD)
+    plan = teams.passed(teams.world(waits("mine"), *borrowed, queues=(A, B)), config=KEPT)
     assert teams.code(plan, "mine") is model.Code.QUOTA_EXCEEDED
 
 
