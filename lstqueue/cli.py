@@ -89,6 +89,31 @@ def operator(*, writes_per_second: float, **options: Any) -> None:
 
 @main.command()
 @click.option(
+    "--out", required=True, type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The file."
+)
+@click.option("--kubeconfig", help="Path of a kubeconfig; without it KUBECONFIG, the pod's account, ~/.kube.")
+@click.option("--context", help="Context of the kubeconfig.")
+@click.option("--url", help="URL of an API server that asks for no credentials, instead of a kubeconfig.")
+@click.option("--namespace", help="Jobs of this namespace only.")
+@click.option(
+    "--since", help="Jobs created since then only: a time, or a duration back from now, such as 7d."
+)
+@click.option("--user-label", default="", help="Label that names a job's user; else its namespace does.")
+@click.option("--follow", is_flag=True, help="Go on with jobs as they end, until Ctrl-C.")
+def record(**options: Any) -> None:
+    """Write the jobs that succeeded in a cluster as a trace.
+
+    Lines are added to the file, each job once, so it can be run again and again. Jobs that were deleted, and
+    those that failed or have not ended, are not in it; with --follow, what ends meanwhile is. `lstqueue
+    evaluate run --trace lstqueue:FILE` replays it.
+    """
+    from lstqueue.record import command
+
+    command.run(command.Options(**options))
+
+
+@main.command()
+@click.option(
     "--jobs",
     type=click.IntRange(1, 240),
     default=240,
@@ -104,6 +129,12 @@ def operator(*, writes_per_second: float, **options: Any) -> None:
     "json_path",
     type=click.Path(dir_okay=False, path_type=pathlib.Path),
     help="Also write the figures to this file, in an existing folder.",
+)
+@click.option(
+    "--record",
+    "record_path",
+    type=click.Path(dir_okay=False, path_type=pathlib.Path),
+    help="Also write the jobs of the first run to this new file, as `lstqueue record` does.",
 )
 @click.option("--serve", is_flag=True, help="Run no trace; serve the cluster to kubectl until Ctrl-C.")
 @click.option(
@@ -143,7 +174,7 @@ def demo(
     clock that jumps. Exits with 1 when an invariant was violated, or a job failed or never ended.
     """
     if serve:
-        flags = {"jobs": "--jobs", "seed": "--seed", "json_path": "--json"}
+        flags = {"jobs": "--jobs", "seed": "--seed", "json_path": "--json", "record_path": "--record"}
         _refuse_options(context, flags, "does not go with --serve; leave one of them out")
     else:
         flags = {"speed": "--speed", "kubeconfig": "--kubeconfig", "probe_port": "--probe-port"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 import time
@@ -14,14 +15,21 @@ from lstqueue.demo import mix, outcome, play, processes, report, scenario, trace
 POLICIES = ("lst", "fifo")
 
 
-def run(*, jobs: int, nodes: int, seed: int, json_path: pathlib.Path | None) -> int:
+def run(
+    *, jobs: int, nodes: int, seed: int, json_path: pathlib.Path | None, record_path: pathlib.Path | None
+) -> int:
     """Run the demo; return the exit code, 1 when an invariant was broken or a job failed or never ended.
 
     Raises:
         click.ClickException: an option cannot be met, or a run failed.
     """
     if json_path is not None:
-        check_writable(json_path)
+        check_writable(json_path, "--json")
+    if record_path is not None:
+        check_writable(record_path, "--record")
+        if record_path.exists() and record_path.stat().st_size:
+            # The virtual cluster gives the same UIDs each time: its jobs would be taken for known ones.
+            raise _unwritable(f"{str(record_path)!r} is not empty; name a new file", "--record")
     asked = trace.load(seed=seed, jobs=jobs)
     kept = scenario.fitting(asked, nodes=nodes)
     if not kept:
@@ -34,6 +42,7 @@ def run(*, jobs: int, nodes: int, seed: int, json_path: pathlib.Path | None) -> 
     report.introduce(terminal, mix.ask(kept, seed=seed), nodes=nodes, left_out=len(asked) - len(kept))
     began = time.monotonic()
     plans = [play.Plan(order, jobs, nodes, seed) for order in POLICIES]
+    plans[0] = dataclasses.replace(plans[0], record=record_path)
     try:
         outcomes = _play_all(plans, terminal, total=len(kept))
     except processes.RunError as error:
@@ -45,7 +54,7 @@ def run(*, jobs: int, nodes: int, seed: int, json_path: pathlib.Path | None) -> 
     return 0 if all(one.sound for one in outcomes) else 1
 
 
-def check_writable(path: pathlib.Path) -> None:
+def check_writable(path: pathlib.Path, hint: str) -> None:
     """Find out before minutes of work whether the file can be written, and leave no trace of it.
 
     Raises:
@@ -56,16 +65,20 @@ def check_writable(path: pathlib.Path) -> None:
             if path.is_file():
                 path.open("ab").close()
         elif not path.parent.is_dir():
-            raise _unwritable(f"folder {str(path.parent)!r} does not exist; create it, or name another file")
+            raise _unwritable(
+                f"folder {str(path.parent)!r} does not exist; create it, or name another file", hint
+            )
         else:
             path.open("xb").close()
             path.unlink()
     except OSError as error:
-        raise _unwritable(f"{str(path)!r} cannot be written ({error.strerror}); name another file") from error
+        raise _unwritable(
+            f"{str(path)!r} cannot be written ({error.strerror}); name another file", hint
+        ) from error
 
 
-def _unwritable(message: str) -> click.BadParameter:
-    return click.BadParameter(message, param_hint="--json")
+def _unwritable(message: str, hint: str) -> click.BadParameter:
+    return click.BadParameter(message, param_hint=hint)
 
 
 def _write(path: pathlib.Path, text: str) -> None:

@@ -7,6 +7,7 @@ operator is killed once and started anew, in the same loop, with nothing but wha
 from __future__ import annotations
 
 import asyncio
+import pathlib
 import time
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from lstqueue.demo import mix, operators, outcome, processes, scenario, story, t
 from lstqueue.embedded import clock, eventlog, memory, world
 from lstqueue.engine import model
 from lstqueue.kube import port
+from lstqueue.record import book, reading, rows
 
 SPARE = 30 * 86_400
 """Virtual seconds more than all jobs need one after the other; when they are over, something hangs."""
@@ -25,12 +27,16 @@ _EXACT = model.Config(lo_factor=1.0, hi_factor=1.0)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run: an order for the queue, the first `jobs` of the trace that fit, and on how many nodes."""
+    """What to run: an order for the queue, the first `jobs` of the trace that fit, and on how many nodes.
+
+    What ran is written to `record` as a trace.
+    """
 
     order: str
     jobs: int
     nodes: int
     seed: int
+    record: pathlib.Path | None = None
 
     @property
     def name(self) -> str:
@@ -97,7 +103,15 @@ async def _play(plan: Plan, asks: list[mix.Ask], horizon: int, report: processes
         cluster.store.subscribe(seen)
         await _until_all_end(run, horizon)
         virtual = loop.time()
+        if plan.record is not None:
+            await _record(cluster, plan.record)
     return _outcome(run, time.monotonic() - began, virtual)
+
+
+async def _record(cluster: world.World, path: pathlib.Path) -> None:
+    api = memory.MemoryApi(cluster.server.backend)
+    with book.Book(path) as into:
+        await reading.Reader(api, into, rows.Asked(await reading.defaults(api))).once()
 
 
 async def _until_all_end(run: _Run, horizon: int) -> None:

@@ -239,6 +239,8 @@ def loaded(options: Options, shape: world.Shape) -> workload.Workload:
         DeadlineError: The rule cannot be, or does not suit it.
     """
     load = traces.read(options.trace, gpus_per_node=shape.gpus_per_node)
+    if options.inventory is None:
+        load = load.gpus_alone()
     load = load.shaken(duration(options.shake, "--shake"), seed=options.seed)
     rule = deadlines.parse(options.deadlines)
     load = deadlines.apply(load, rule, seed=options.seed, best_effort=options.best_effort)

@@ -19,6 +19,10 @@ EPOCH = 1_704_067_200_000
 """Zero of every trace's own clock in ms since the Unix epoch: 2024-01-01T00:00:00Z, a Monday."""
 
 
+GPUS_ALONE = "nodes are taken to have enough of what pods ask for beside GPUs"
+"""Why requests of a row are left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pods:
     """`count` equal pods of a gang; `requests` is what one asks for, its one `pods` included."""
@@ -79,6 +83,15 @@ class Workload:
         """Return the trace cut after its first `jobs` jobs."""
         return replace(self, works=self.works[:jobs])
 
+    def gpus_alone(self) -> Workload:
+        """Return the trace without what its pods ask for beside GPUs, counted as completed."""
+        kept = {work.pods: _gpus_alone(work.pods) for work in self.works}
+        changed = sum(kept[work.pods] != work.pods for work in self.works)
+        if not changed:
+            return self
+        works = tuple(replace(work, pods=kept[work.pods]) for work in self.works)
+        return replace(self, works=works, completed=(*self.completed, (GPUS_ALONE, changed)))
+
     def shaken(self, by: int, *, seed: int) -> Workload:
         """Return the trace with every submission, and its deadline with it, moved by U(-by, by) ms.
 
@@ -91,6 +104,10 @@ class Workload:
         rows = 1 + max((work.row for work in self.works), default=-1)
         moves = [draw.randint(-by, by) for _ in range(rows)]
         return replace(self, works=ordered(_moved(work, moves[work.row]) for work in self.works))
+
+
+def _gpus_alone(groups: tuple[Pods, ...]) -> tuple[Pods, ...]:
+    return tuple(Pods(group.count, pod(dict(group.requests).get(GPU, 0))) for group in groups)
 
 
 def _moved(work: Work, by: int) -> Work:

@@ -60,13 +60,13 @@ class Spec:
 def judged(raw: Object, created: int) -> tuple[Spec | None, str]:
     """Return the spec of a DeadlineJob created then (ms since the epoch), or why it cannot be read."""
     try:
-        return _spec(raw, _base(raw["metadata"], created)), ""
+        return _spec(raw, counted_from(raw["metadata"], created)), ""
     except errors.InvalidSpecError as error:
         return None, str(error)
 
 
-def _base(meta: Object, created: int) -> int:
-    """Return the time from which deadlines count: the creation of the object, or of the job it stands for.
+def counted_from(meta: Object, created: int) -> int:
+    """Return from when (ms) deadlines count: the creation of the object, or of the job it stands for.
 
     Nothing but an earlier time is believed, since users can write annotations too.
     """

@@ -60,6 +60,8 @@ def _wanted(policy: policies.Policy) -> dict[str, Any]:
     """What a policy sets otherwise than an operator and a queue have it."""
     config, set_up = policy.configured(model.Config()), policy.queued(model.Queue(lives.QUEUE))
     wanted = _differing(config, model.Config()) | _differing(set_up, model.Queue(lives.QUEUE))
+    if policy.pods is not None:
+        wanted["pods"] = policy.pods  # a world without gangs
     if config.order is model.Order.FIFO:
         wanted.pop("reserve_most", None)  # nobody passes the head of a fifo queue, so nothing is kept for it
     return wanted

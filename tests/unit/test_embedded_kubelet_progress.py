@@ -15,10 +15,17 @@ ON_TERM = {"sim/checkpoint-on-term": "true"}
 RESTORE = {"sim/restore-for": "2m"}
 
 
-def create(world: World, annotations: dict[str, str], *, indexed: bool = True) -> None:
+def create(
+    world: World,
+    annotations: dict[str, str],
+    *,
+    indexed: bool = True,
+    labels: dict[str, str] | None = None,
+) -> None:
     """A Job of one pod with an hour of work."""
     pod = worlds.pod("unused", annotations={"sim/run-for": "1h", **annotations})
-    template = {"metadata": {"annotations": pod["metadata"]["annotations"]}, "spec": pod["spec"]}
+    meta = {"annotations": pod["metadata"]["annotations"], "labels": labels or {}}
+    template = {"metadata": meta, "spec": pod["spec"]}
     template["spec"]["restartPolicy"] = "Never"
     mode = "Indexed" if indexed else "NonIndexed"
     spec = {"completions": 1, "parallelism": 1, "completionMode": mode, "template": template}
@@ -71,6 +78,18 @@ async def test_loading_is_no_work_and_is_paid_again_after_each_start() -> None:
             await asyncio.sleep(60)
             suspend(world, False)
         assert await runs_for(world) == 32
+
+
+@worlds.virtual
+async def test_the_next_job_of_a_gang_goes_on_from_what_the_one_before_saved() -> None:
+    async with World(serve=False) as world:
+        world.add_nodes(1)
+        create(world, EVERY, labels={"lstqueue.dev/job": "a-gang", "lstqueue.dev/group": "worker"})
+        await asyncio.sleep(25 * 60)
+        world.store.delete(port.JOBS, worlds.NAMESPACE, "train", propagation="Background")
+        await asyncio.sleep(60)
+        create(world, EVERY, labels={"lstqueue.dev/job": "a-gang", "lstqueue.dev/group": "worker"})
+        assert await runs_for(world) == 40
 
 
 @worlds.virtual

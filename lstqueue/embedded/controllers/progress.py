@@ -1,14 +1,16 @@
 """How much of their work simulated pods have saved, so that the next pod at the same place goes on from it.
 
-Stands in for checkpoints on a shared disk, one file for each Job and completion index. A pod saves what it
-has done every `sim/checkpoint-every` and, with `sim/checkpoint-on-term: "true"`, once more when it is asked
-to leave; not when its node is down. A pod that follows another spends `sim/restore-for` on loading first.
-Pods with neither annotation, and those without Job or index, begin anew each time. The pods of a gang save
-in step because they start together; nobody sees to that.
+Stands in for checkpoints on a shared disk, one file for each Job and completion index; the Jobs that a gang
+of ours gets one after the other read each other's. A pod saves what it has done every `sim/checkpoint-every`
+and, with `sim/checkpoint-on-term: "true"`, once more when it is asked to leave; not when its node is down. A
+pod that follows another spends `sim/restore-for` on loading first. Pods with neither annotation, and those
+without Job or index, begin anew each time. The pods of a gang save in step because they start together;
+nobody sees to that.
 """
 
 from __future__ import annotations
 
+from lstqueue.api import names
 from lstqueue.embedded.controllers import jobpods, pods
 from lstqueue.kube import port
 
@@ -53,4 +55,8 @@ def _place(pod: port.Object) -> _Place | None:
     if not _on_term(pod) and pods.annotation(pod, pods.CHECKPOINT_EVERY) is None:
         return None
     job, index = pods.controller_of(pod, "Job"), jobpods.index_of(pod)
-    return None if job is None or index is None else (job["uid"], index)
+    if job is None or index is None:
+        return None
+    labels = pod["metadata"].get("labels") or {}
+    gang, group = labels.get(names.LABEL_JOB), labels.get(names.LABEL_GROUP)
+    return (f"{gang}/{group}" if gang and group else job["uid"], index)
