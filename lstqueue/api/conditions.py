@@ -1,6 +1,6 @@
 """Conditions: the part of a status that other tools wait on.
 
-The six types are derived from a DeadlineJob's phase and verdict by whoever writes its status; here is only
+The types are derived from a DeadlineJob's phase and verdict by whoever writes its status; here is only
 how one is put into the list. `lastTransitionTime` moves when the status of a condition does, not when its
 words do.
 """
@@ -22,6 +22,7 @@ class Type(enum.StrEnum):
     ADMITTED = "Admitted"  # capacity is committed to the whole gang
     GANG_READY = "GangReady"  # every member runs, or has succeeded
     DEADLINE_AT_RISK = "DeadlineAtRisk"  # the forecast may end after the deadline
+    DEADLINE_PROMISED = "DeadlinePromised"  # a slot is kept in which it ends in time, whatever comes
     DEADLINE_MISSED = "DeadlineMissed"  # the deadline passed before the gang finished
     SUSPENDED = "Suspended"  # it gave its capacity back and waits
     FINISHED = "Finished"  # it will not run again

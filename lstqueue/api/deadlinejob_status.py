@@ -134,6 +134,19 @@ class Reservation(base.Model):
     """How many times it was put off."""
 
 
+class Slot(base.Model):
+    """Room that the whole gang has at the latest, so that it ends by its deadline."""
+
+    start: base.StatusTime
+    """When others have left it."""
+    finish: base.StatusTime
+    """When it has ended, by the deadline."""
+    run_time: base.StatusDuration
+    """The longest run time that is promised for."""
+    groups: Annotated[tuple[GroupClaim, ...], base.list_map(8)] = ()
+    """The placement of each group, in the order of the groups."""
+
+
 class Suspension(base.Model):
     """Why the gang gives its capacity back."""
 
@@ -171,7 +184,7 @@ class Verdict(base.Model):
     """Whether the deadline will hold."""
 
     level: Annotated[pydantic.StrictStr, pydantic.Field(max_length=32)]
-    """LIKELY, AT_RISK, UNLIKELY, IMPOSSIBLE or UNKNOWN."""
+    """FEASIBLE (promised), LIKELY, AT_RISK, UNLIKELY, IMPOSSIBLE or UNKNOWN."""
     reason: base.Message = ""
     """Why, in one sentence."""
     earliest_feasible_deadline: base.StatusTime | None = None
@@ -260,6 +273,8 @@ class Status(base.Model):
     """The capacity that is committed to it."""
     claim: Claim | None = None
     """The capacity that it takes as soon as others have left it."""
+    slot: Slot | None = None
+    """What its deadline is promised by; it mostly starts earlier, and anywhere."""
     reservation: Reservation | None = None
     """Room that is kept for it, while it waits; nothing is suspended for that."""
     suspension: Suspension | None = None

@@ -255,8 +255,7 @@ def _update(known: kept.Kept, here: standing.Standing) -> model.Update | None:
         unseen = judged_by_it and seen is not None and seen.finish is None
         judged = verdict.waiting(here, code, seen, obstacles.unforeseen(known, job) if unseen else "")
     judged = verdict.unless_given_up(judged, here)
-    if known.promised.holds(job.uid):
-        judged = verdict.promised(judged)
+    judged = verdict.promised(judged, holds=known.promised.holds(job.uid))
     since = job.since if placed else known.now
     closely = restate or (placed and judged.level in verdict.BY_EARLIER_ENDS)
     moved = verdict.differs(told.verdict, judged, since=since, config=known.config, closely=closely)

@@ -102,9 +102,11 @@ def unless_given_up(judged: model.Verdict, here: Standing) -> model.Verdict:
     return _as(judged, model.Level.AT_RISK, judged.reason)
 
 
-def promised(judged: model.Verdict) -> model.Verdict:
-    """The verdict of a job that owns a slot."""
-    return _as(judged, model.Level.FEASIBLE, _PROMISED)
+def promised(judged: model.Verdict, *, holds: bool) -> model.Verdict:
+    """The verdict of a job that owns a slot, or of one that owns none, whatever it was told before."""
+    if holds:
+        return _as(judged, model.Level.FEASIBLE, _PROMISED)
+    return _TOO_FAR if judged.level is model.Level.FEASIBLE else judged
 
 
 def given_up(judged: model.Verdict, reason: str) -> model.Verdict:
@@ -183,8 +185,6 @@ def _between_forecasts(here: Standing, code: model.Code | None, told: model.Verd
         return model.Verdict(model.Level.UNKNOWN)
     if here.job.published.band is model.Band.SHED and here.band is not model.Band.SHED:
         told = None  # it said that the job is given up
-    if told is not None and told.level is model.Level.FEASIBLE:
-        told = None  # it was promised, and is no more
     return told or _TOO_FAR
 
 

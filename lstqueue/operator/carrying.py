@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 
 from lstqueue.engine import model
 from lstqueue.operator import cache as caches
-from lstqueue.operator import commits, holding, ledger, returns, setbacks, snapshots, writer
+from lstqueue.operator import commits, holding, ledger, records, returns, setbacks, snapshots, writer
 
 Phase = ledger.Phase
 
@@ -39,6 +39,7 @@ class Carrier:
     def carry_out(self, plan: model.Plan, snapshot: model.Snapshot) -> None:
         """Write what the plan of this snapshot says."""
         updates = {update.uid: update for update in plan.updates}
+        promises = _promises(plan)
         self._confirm(snapshot, plan.now, updates.keys())
         self._make_room(plan)
         returned = self._returns.write(plan, updates, lambda record, do: self._attempt(record, plan.now, do))
@@ -51,17 +52,29 @@ class Carrier:
             if update is not None and _turned_down(record, update):
                 updates[chosen.uid] = update
             elif self._may_write(record, plan.now, but=writer.Urgency.STEP):
-                self._attempt(record, plan.now, functools.partial(self._grant, record, chosen, update))
-        self._keep_room(plan, updates, returned)
+                promised = promises.pop(chosen.uid, None)
+                do = functools.partial(self._grant, record, chosen, update, promised)
+                self._attempt(record, plan.now, do)
+        self._keep_room(plan, updates, promises, returned)
         for uid, update in updates.items():
             record = self._cache.records[uid]
             # A more urgent write must not be replaced; the next pass says this again.
             if not self._writer.busy(uid) and self._may_write(record, plan.now, but=writer.Urgency.COMMIT):
                 record.told_at = plan.now
-                self._attempt(record, plan.now, functools.partial(self._commits.report, record, update))
+                promised = promises.pop(uid, None)
+                do = functools.partial(self._commits.report, record, update, promised)
+                self._attempt(record, plan.now, do)
+        for uid, promised in promises.items():
+            record = self._cache.records[uid]
+            if not self._writer.busy(uid) and self._may_write(record, plan.now, but=writer.Urgency.COMMIT):
+                self._attempt(record, plan.now, functools.partial(self._commits.promise, record, promised))
 
     def _keep_room(
-        self, plan: model.Plan, updates: dict[str, model.Update], returned: Collection[str]
+        self,
+        plan: model.Plan,
+        updates: dict[str, model.Update],
+        promises: dict[str, records.Promised],
+        returned: Collection[str],
     ) -> None:
         """Write whose room is kept from now on, and whose no more; what is to be told goes with it."""
         wanted: dict[str, tuple[model.Reservation | None, str]] = {
@@ -79,7 +92,8 @@ class Carrier:
             updates.pop(uid, None)
             if update is not None:
                 record.told_at = plan.now
-            do = functools.partial(self._commits.reserve, record, kept, update, why=why)
+            promised = promises.pop(uid, None)
+            do = functools.partial(self._commits.reserve, record, kept, update, promised, why=why)
             self._attempt(record, plan.now, do)
 
     def _grant(
@@ -87,13 +101,14 @@ class Carrier:
         record: caches.Record,
         chosen: model.Claiming | model.Admission,
         update: model.Update | None,
+        promised: records.Promised | None,
     ) -> None:
         if not self._affords(record):
             return
         if isinstance(chosen, model.Claiming):
-            self._commits.claim(record, chosen, update)
+            self._commits.claim(record, chosen, update, promised)
         else:
-            self._commits.admit(record, chosen, update)
+            self._commits.admit(record, chosen, update, promised)
 
     def _confirm(self, snapshot: model.Snapshot, now: int, updated: Collection[str]) -> None:
         """Note whose old words the pass has found to hold still."""
@@ -146,6 +161,12 @@ class Carrier:
         if record.doubtful or (record.retry_at > now and not words):
             return False
         return waiting is None or waiting > but
+
+
+def _promises(plan: model.Plan) -> dict[str, records.Promised]:
+    """What every job is promised from now on, where that is new; written with what else there is to write."""
+    lost = {one.uid: records.Promised(None, records.CAUSES[one.cause], one.why) for one in plan.revoke}
+    return lost | {made.uid: records.Promised(made.slot) for made in plan.promise}
 
 
 def _turned_down(record: caches.Record, update: model.Update) -> bool:

@@ -8,6 +8,7 @@ an admission on its way is nobody else's.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,19 @@ from typing import Any
 from lstqueue.engine import model
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
-from lstqueue.operator import clocks, deadlines, holding, ledger, outbox, runs, skew, starts, statuses, steps
+from lstqueue.operator import (
+    clocks,
+    deadlines,
+    holding,
+    ledger,
+    outbox,
+    records,
+    runs,
+    skew,
+    starts,
+    statuses,
+    steps,
+)
 
 Urgency = outbox.Urgency
 Phase = ledger.Phase
@@ -24,13 +37,17 @@ Make = Callable[[ledger.Ledger], "Said | None"]
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A status to write and its words; a `timed` one is for good, and true by our clock only."""
+    """A status to write and its words; a `timed` one is for good, and true by our clock only.
+
+    With it goes what is `promised` from now on, if that is new.
+    """
 
     status: ledger.Status
     why: str
     message: str = ""
     words: statuses.Words | None = None
     timed: bool = False
+    promised: records.Promised | None = None
 
 
 _TIMED = frozenset({"MaxRunTimeExceeded", "DeadlineMissed", "Infeasible"})
@@ -62,8 +79,17 @@ class Commits:
         self._window = window
         self._wrote = wrote
 
-    def admit(self, record: caches.Record, admission: model.Admission, update: model.Update | None) -> None:
-        """Commit an admission: one conditional status write, before anything else happens for the gang."""
+    def admit(
+        self,
+        record: caches.Record,
+        admission: model.Admission,
+        update: model.Update | None,
+        promised: records.Promised | None = None,
+    ) -> None:
+        """Commit an admission: one conditional status write, before anything else happens for the gang.
+
+        What it is `promised` by the same plan is written with it.
+        """
         job = record.ledger
         assert job.spec is not None
         placed = place(job, admission, at=self._now(), unit=record.unit.uid if record.unit else "")
@@ -85,12 +111,18 @@ class Commits:
                 published=replace(published, code=None),
                 held="",
             )
-            return Said(status, "Admitted", words=words)
+            return Said(status, "Admitted", words=words, promised=promised)
 
         said = published_by(update) if update else job.status.published
-        self._submit(record, make, Urgency.COMMIT, said=said, assumed=placed)
+        self._submit(record, make, Urgency.COMMIT, said=said, assumed=placed, promised=promised)
 
-    def claim(self, record: caches.Record, claiming: model.Claiming, update: model.Update | None) -> None:
+    def claim(
+        self,
+        record: caches.Record,
+        claiming: model.Claiming,
+        update: model.Update | None,
+        promised: records.Promised | None = None,
+    ) -> None:
         """Commit a claim: nobody is suspended for it before this is written."""
         job = record.ledger
         assert job.spec is not None
@@ -113,10 +145,10 @@ class Commits:
                 published=replace(published, code=None),
                 held="",
             )
-            return Said(status, "Claiming", words=words)
+            return Said(status, "Claiming", words=words, promised=promised)
 
         said = published_by(update) if update else job.status.published
-        self._submit(record, make, Urgency.COMMIT, said=said, claiming=claimed)
+        self._submit(record, make, Urgency.COMMIT, said=said, claiming=claimed, promised=promised)
 
     def drop(self, record: caches.Record, drop: model.Drop) -> None:
         """Give up a claim; its owner waits again, and avoids the nodes that did not come free."""
@@ -151,6 +183,8 @@ class Commits:
 
     def _justified(self, seen: ledger.Ledger, wanted: model.Suspend) -> bool:
         """Whether the drain or the claim still stands that it is for: otherwise the victim is spared."""
+        if wanted.why is model.Why.PROMISED:
+            return seen.status.slot is not None
         if not wanted.for_uid:
             emptied = self._cache.queues.get(self._cache.queue_of(seen))
             return emptied is not None and emptied.engine.drained and not emptied.engine.observed
@@ -164,6 +198,8 @@ class Commits:
         return claim is not None and model.Victim(wanted.uid, wanted.attempt) in claim.victims
 
     def _for_whom(self, wanted: model.Suspend) -> str:
+        if wanted.why is model.Why.PROMISED:
+            return "it goes on in the slot that it was promised, or it would not end by its deadline"
         if not wanted.for_uid:
             return "its queue is drained"
         owner = self._cache.records.get(wanted.for_uid)
@@ -202,8 +238,10 @@ class Commits:
         said = status.published if update is None else published_by(update)
         self._submit(record, make, Urgency.STEP, said=said, assumed=assumed)
 
-    def report(self, record: caches.Record, update: model.Update) -> None:
-        """Tell the user what the pass found out about a job."""
+    def report(
+        self, record: caches.Record, update: model.Update, promised: records.Promised | None = None
+    ) -> None:
+        """Tell the user what the pass found out about a job, and promise it what there is to promise."""
         groups, words = record.shapes or (), self._words(record, update)
         held, judged = self._held(record, update), record.ledger.generation
 
@@ -218,15 +256,28 @@ class Commits:
                 gang=statuses.gang_text(groups) or seen.status.gang,
             )
             why = statuses.code(status) or seen.status.phase.value
-            return Said(status, why, message=update.message, words=words)
+            return Said(status, why, message=update.message, words=words, promised=promised)
 
-        self._submit(record, make, Urgency.REPORT, said=published_by(update))
+        self._submit(record, make, Urgency.REPORT, said=published_by(update), promised=promised)
+
+    def promise(self, record: caches.Record, promised: records.Promised) -> None:
+        """Move or take back a promise of which there is nothing else to tell."""
+
+        def make(seen: ledger.Ledger) -> Said | None:
+            if seen.final or seen.deleting:
+                return None
+            why = statuses.code(seen.status) or seen.status.phase.value
+            return Said(seen.status, why, promised=promised)
+
+        said = record.ledger.status.published
+        self._submit(record, make, Urgency.REPORT, said=said, promised=promised)
 
     def reserve(
         self,
         record: caches.Record,
         kept: model.Reservation | None,
         update: model.Update | None,
+        promised: records.Promised | None = None,
         *,
         why: str = "",
     ) -> None:
@@ -247,10 +298,11 @@ class Commits:
                 text = statuses.gang_text(groups) or status.gang
                 status = replace(status, published=published_by(update), held=held, gang=text)
             message = why if update is None else update.message
-            return Said(status, statuses.code(status) or status.phase.value, message=message, words=words)
+            reason = statuses.code(status) or status.phase.value
+            return Said(status, reason, message=message, words=words, promised=promised)
 
         said = published_by(update) if update is not None else record.ledger.status.published
-        self._submit(record, make, Urgency.REPORT, said=said)
+        self._submit(record, make, Urgency.REPORT, said=said, promised=promised)
 
     def _held(self, record: caches.Record, update: model.Update | None) -> str:
         """Return the code of what holds a job back, "" where that is the engine's, or nothing does."""
@@ -284,6 +336,7 @@ class Commits:
                 return
             self._cache.apply_ledger("MODIFIED", raw)
             record.assumed, record.claiming, record.said, record.doubtful = None, None, None, False
+            record.slotted = None
             record.engine_job = None
 
         # It ends no row of failures: only a write that goes through shows that writes do.
@@ -298,25 +351,14 @@ class Commits:
         said: model.Published,
         assumed: ledger.Admission | None = None,
         claiming: model.Claim | None = None,
+        promised: records.Promised | None = None,
     ) -> None:
         """Queue a status write. `make` gets the ledger entry when its turn comes and may return None."""
         uid, generation, wrote = record.ledger.uid, record.ledger.generation, False
         asked_at = self._now()
-        record.said, record.engine_job = said, None
-        if assumed is not None:
-            record.assumed = assumed
-        if claiming is not None:
-            record.claiming = claiming
-
-        def settle() -> None:
-            # Another write may have been submitted meanwhile; what that one assumes is its own.
-            if record.said is said:
-                record.said = None
-            if assumed is not None and record.assumed is assumed:
-                record.assumed = None
-            if claiming is not None and record.claiming is claiming:
-                record.claiming = None
-            record.engine_job = None
+        held = records.Assumed(said, assumed, claiming, promised)
+        held.put(record)
+        settle = functools.partial(held.take_back, record)
 
         async def run() -> None:
             nonlocal wrote
@@ -371,6 +413,8 @@ class Commits:
         # Only what a pass found out about this very spec counts as having observed it.
         judged = said.words is not None or not job.status.observed
         status = replace(said.status, observed=job.generation if judged else job.status.observed)
+        if said.promised is not None:
+            status = replace(status, slot=said.promised.slot)
         if judged and job.generation > job.status.observed:
             # A spec that has changed is judged anew: its deadline, and whether it can start.
             status = replace(status, best_effort=False, back_off=starts.anew(status.back_off, now))
@@ -392,7 +436,7 @@ class Commits:
         )
         pending = said.words.pending if said.words is not None else ""
         status = statuses.with_conditions(
-            job, status, now=now, why=word, message=said.message, pending=pending
+            job, status, now=now, why=word, message=said.message, pending=pending, promised=said.promised
         )
         return statuses.patch(job, status, words=said.words)
 

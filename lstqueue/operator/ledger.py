@@ -130,6 +130,7 @@ class Status:
     claim: model.Claim | None = None
     claim_queue: str = ""
     reservation: model.Reservation | None = None
+    slot: model.Slot | None = None
     suspended_for: str = ""
     displaced_by: tuple[str, ...] = ()
     preempted_at: tuple[int, ...] = ()
@@ -303,6 +304,7 @@ def _status(raw: Object, generation: int) -> Status:
         gang=lenient.text(raw.get("gang")),
         claim=places.claim(lenient.mapping(raw.get("claim"))),
         reservation=places.reservation(lenient.mapping(raw.get("reservation"))),
+        slot=places.slot(lenient.mapping(raw.get("slot"))),
         claim_queue=lenient.text(lenient.mapping(raw.get("claim")).get("queue")),
         suspended_for=lenient.text(suspension.get("for")),
         displaced_by=lenient.texts(raw.get("displacedBy")),

@@ -36,6 +36,7 @@ from lstqueue.operator import (
     metrics,
     outbox,
     overbooking,
+    overloads,
     reasons,
     returns,
     setbacks,
@@ -98,6 +99,7 @@ class Loop:
         )
         self._memory = memory.Memory()
         self._forecast_at = 0
+        self._shed_at: int | None = None
         self._changed = True
         self._alarms = alarms.Alarms()
         self._last = 0
@@ -160,10 +162,19 @@ class Loop:
             self.cache.touch(record.ledger.uid)
         self._changed |= self.cache.changed
         self.cache.changed = False
+        if self._shed_at is None:
+            self._shed_at = overloads.last(self.cache.queues.values(), now)
         self.snapshot = snapshots.build(
-            self.cache, self._settings, now=now, forecast_at=self._forecast_at, changed=self._changed
+            self.cache,
+            self._settings,
+            now=now,
+            forecast_at=self._forecast_at,
+            changed=self._changed,
+            shed_at=self._shed_at,
         )
         plan = decide.decide(self.snapshot, now, self._settings.engine, self._memory)
+        if plan.sheds:
+            self._shed_at = now
         if plan.forecast:
             self._forecast_at, self._changed = now, False
         self._carrier.carry_out(plan, self.snapshot)

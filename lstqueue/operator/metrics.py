@@ -11,15 +11,20 @@ from collections.abc import Iterable, Mapping
 
 import prometheus_client as prometheus
 
+from lstqueue.api import conditions
 from lstqueue.engine import model
 from lstqueue.kube import limits, port, reflector
-from lstqueue.operator import events, ledger
+from lstqueue.operator import events, ledger, records
 
 _PASS_BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 _STATES = frozenset({"waiting", "held_back", "claiming", "admitted", "running", "ending"})
 _WAIT_BUCKETS = (1, 10, 60, 300, 1800, 3600, 14400, 86400, 604800)
 _REASONS = port.REASONS | {"NameLeaving", "NameTaken", "Defect", "ClockSkew"}
 """Why writes fail by name; for what webhooks say, each word a series for good, the HTTP status has to do."""
+
+
+_PROMISES = frozenset({"Promised", "SlotMissing", *records.CAUSES.values()})
+"""What becomes of promises."""
 
 
 class Metrics:
@@ -59,6 +64,12 @@ class Metrics:
             "lstqueue_suspensions",
             "Gangs that were suspended, by reason",
             ["namespace", "queue", "reason"],
+            registry=self.registry,
+        )
+        self.promises = prometheus.Counter(
+            "lstqueue_promises",
+            "Deadlines that were promised (Promised), and promises taken back, by why",
+            ["namespace", "queue", "what"],
             registry=self.registry,
         )
         self.write_errors = prometheus.Counter(
@@ -117,6 +128,7 @@ class Metrics:
 
     def transition(self, before: ledger.Ledger, after: ledger.Ledger, queue: str) -> None:
         """Note what a committed status write changed for a job of a queue."""
+        self._promised(before, after, queue)
         old, new = before.status.phase, after.status.phase
         if old is new or after.spec is None:
             return
@@ -131,6 +143,14 @@ class Metrics:
             self.suspensions.labels(*where, after.status.suspension).inc()
         elif new in ledger.FINAL:
             self.finished.labels(*where, new.value, _deadline(after)).inc()
+
+    def _promised(self, before: ledger.Ledger, after: ledger.Ledger, queue: str) -> None:
+        had, has = before.status.slot is not None, after.status.slot is not None
+        if had is has or after.final:
+            return
+        told = conditions.get(after.status.conditions, conditions.Type.DEADLINE_PROMISED)
+        if told is not None and told.reason in _PROMISES:
+            self.promises.labels(after.namespace, queue, told.reason).inc()
 
     def count_requests(self, api: limits.LimitedApi, words: limits.LimitedApi) -> None:
         """Copy the counters of the API adapters: of what counts, and of mere words, which may well wait."""

@@ -1,4 +1,4 @@
-"""Claims and reservations as a status has them: read with what is odd in them left out, and written.
+"""Claims, slots and reservations as a status has them: read with what is odd left out, and written.
 
 Where room is that an admission holds is the ledger's own business, since ranks have their nodes there.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lstqueue.api import times
+from lstqueue.api import durations, times
 from lstqueue.engine import model
 from lstqueue.jobs import views
 from lstqueue.operator import lenient
@@ -40,6 +40,14 @@ def reservation(raw: Object) -> model.Reservation | None:
     return model.Reservation(groups=_groups(raw), start=start, slips=lenient.count(raw.get("slips")))
 
 
+def slot(raw: Object) -> model.Slot | None:
+    """Return a slot; one that nobody can tell the time of is none, and nothing is promised by it."""
+    start, finish = lenient.time(raw.get("start")), lenient.time(raw.get("finish"))
+    if not start or finish <= start:
+        return None
+    return model.Slot(_groups(raw), start, finish, lenient.duration(raw.get("runTime")))
+
+
 def claim_json(names: Sequence[str], held: model.Claim, queue: str) -> Json:
     """Return a claim of room in a queue as a status has it."""
     rendered: Json = {"queue": queue} if queue else {}
@@ -47,6 +55,16 @@ def claim_json(names: Sequence[str], held: model.Claim, queue: str) -> Json:
         "expires": times.format(held.expires),
         "groups": _groups_json(names, held.groups),
         "victims": [{"uid": victim.uid, "attempt": victim.attempt} for victim in held.victims],
+    }
+
+
+def slot_json(names: Sequence[str], held: model.Slot) -> Json:
+    """Return a slot as a status has it."""
+    return {
+        "start": times.format(held.start),
+        "finish": times.format(held.finish),
+        "runTime": durations.format(held.hi),
+        "groups": _groups_json(names, held.groups),
     }
 
 

@@ -19,7 +19,7 @@ from lstqueue.api import conditions, quantities
 from lstqueue.engine import kept, model
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
-from lstqueue.operator import guard, lenient, loop, queues
+from lstqueue.operator import guard, lenient, loop, overloads, queues
 from lstqueue.operator import settings as all_settings
 
 _PENDING = (model.State.WAITING, model.State.HELD_BACK, model.State.CLAIMING)
@@ -35,12 +35,14 @@ class Look:
     """What was seen at one time, by queue.
 
     `jobs` are those of the last pass, `ended` counts the finished ones that are still listed and met their
-    deadline (True) or missed it. `settled` are the queues as that pass took them, by name.
+    deadline (True) or missed it. `settled` are the queues as that pass took them, by name, `given_up`
+    how many of each it gave up.
     """
 
     jobs: Mapping[str, list[model.Job]]
     ended: Mapping[str, Counter[bool]]
     settled: Mapping[str, model.Queue]
+    given_up: Mapping[str, int]
 
 
 class Reporter:
@@ -84,8 +86,10 @@ class Reporter:
     def _look(self) -> Look:
         """Group all jobs by their queues: one walk, however many queues there are."""
         known = self._loop.plan.kept if self._loop.plan is not None else None
-        settled = known.queues if isinstance(known, kept.Kept) else {}
-        look = Look(collections.defaultdict(list), collections.defaultdict(Counter), settled)
+        last = known if isinstance(known, kept.Kept) else None
+        settled = last.queues if last is not None else {}
+        given_up = overloads.by_queue(last)
+        look = Look(collections.defaultdict(list), collections.defaultdict(Counter), settled, given_up)
         for job in self._loop.snapshot.jobs if self._loop.snapshot is not None else ():
             look.jobs[job.queue].append(job)
         for record in self._cache.records.values():
@@ -124,11 +128,12 @@ class Reporter:
             "usage": _usage(queue, jobs),
             "met": ended[True],
             "missed": ended[False],
-            "conditions": [one.dump() for one in self._conditions(queue, look.settled.get(queue.name))],
+            "conditions": [one.dump() for one in self._conditions(queue, look)],
         }
 
-    def _conditions(self, queue: queues.QueueView, settled: model.Queue | None) -> list[conditions.Condition]:
-        """Say whether the queue can be read, and what its cohort makes of it."""
+    def _conditions(self, queue: queues.QueueView, look: Look) -> list[conditions.Condition]:
+        """Say whether the queue can be read, what its cohort makes of it, and whether all it has can hold."""
+        settled = look.settled.get(queue.name)
         valid = not queue.problem
         found = [
             self._condition(queue, "Accepted", valid, "Accepted" if valid else "InvalidSpec", queue.problem)
@@ -144,6 +149,8 @@ class Reporter:
                 f' "{settled.cohort}", and not in {queue.engine.order.value}.'
             )
             found.append(self._condition(queue, "OrderOverridden", True, "OrderOfCohort", said))
+        if (overload := overloads.told(queue, look.given_up.get(queue.name, 0))) is not None:
+            found.append(self._condition(queue, overloads.KIND, *overload))
         return found
 
     def _condition(

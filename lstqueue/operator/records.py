@@ -13,6 +13,24 @@ from lstqueue.operator import ledger as ledgers
 Object = Mapping[str, Any]
 
 
+CAUSES: Mapping[model.Cause, str] = {
+    model.Cause.RAN_PAST_HI: "RanPastHi",
+    model.Cause.CAPACITY: "CapacityLost",
+    model.Cause.STUCK: "StuckTermination",
+    model.Cause.EDIT: "Edited",
+}
+"""Why a promise is taken back, in one word for programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """What a job is promised from now on: a slot, or none any more, because of `why`."""
+
+    slot: model.Slot | None
+    cause: str = ""
+    why: str = ""
+
+
 @dataclass(slots=True)
 class Record:
     """One DeadlineJob and what this process has under way for it.
@@ -25,18 +43,18 @@ class Record:
 
     `returning` is the status with which it is about to be queued again, told apart from it until written.
     `assumed` is an admission that was decided and not confirmed yet: its room is charged at once; `claiming`
-    is the same for a claim. `unready_since` (ms) is when a running gang was first seen incomplete. `said` is
-    what the newest status write on its way will publish. `shapes` come from intake; None until it is done,
-    and it is asked again at `ask_at`. `lost` holds children that the watch said are gone; they may only have
-    lost our label. `told_at` (ms) is when its user was last told why it waits; 0 calls for telling it anew.
-    `held_back` tells the engine not to admit, and the user why. `retry_at` (ms) delays the next write after
-    `failures` in a row did not go through; `doubtful` says that it must be read before that, since what it
-    looks like now is not known. `templates` are kept while they may be needed, `evicted` are pods that had to
-    leave and did: their Job shows only that a pod is gone, which would be the gang's own fault. `books` keep
-    how the pods of an existing Job stand to its places. `unreadable` says why nothing can be done with it as
-    it is, and `odd` what kept us from its last step, until that is tried again; "" as a rule. `spare` says
-    that its sweep has enough without it. `untimely` says why time alone ends nothing of it until
-    `untimely_until` (ms), after `untimely_tries`.
+    is the same for a claim, and `slotted` for what it is promised. `unready_since` (ms) is when a running
+    gang was first seen incomplete. `said` is what the newest status write on its way will publish. `shapes`
+    come from intake; None until it is done, and it is asked again at `ask_at`. `lost` holds children that the
+    watch said are gone; they may only have lost our label. `told_at` (ms) is when its user was last told why
+    it waits; 0 calls for telling it anew. `held_back` tells the engine not to admit, and the user why.
+    `retry_at` (ms) delays the next write after `failures` in a row did not go through; `doubtful` says that
+    it must be read before that, since what it looks like now is not known. `templates` are kept while they
+    may be needed, `evicted` are pods that had to leave and did: their Job shows only that a pod is gone,
+    which would be the gang's own fault. `books` keep how the pods of an existing Job stand to its places.
+    `unreadable` says why nothing can be done with it as it is, and `odd` what kept us from its last step,
+    until that is tried again; "" as a rule. `spare` says that its sweep has enough without it. `untimely`
+    says why time alone ends nothing of it until `untimely_until` (ms), after `untimely_tries`.
     """
 
     ledger: ledgers.Ledger
@@ -47,6 +65,7 @@ class Record:
     returning: ledgers.Status | None = None
     assumed: ledgers.Admission | None = None
     claiming: model.Claim | None = None
+    slotted: Promised | None = None
     said: model.Published | None = None
     shapes: tuple[model.Group, ...] | None = None
     held_back: str = ""
@@ -72,3 +91,32 @@ class Record:
     untimely_until: int = 0
     untimely_tries: int = 0
     books: slots.Books = field(default_factory=slots.Books)
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """What counts as done while a status write is under way: what it will publish, and what it gives."""
+
+    said: model.Published
+    admission: ledgers.Admission | None = None
+    claim: model.Claim | None = None
+    promised: Promised | None = None
+
+    def put(self, record: Record) -> None:
+        """Have it count."""
+        record.said, record.engine_job = self.said, None
+        record.assumed = self.admission or record.assumed
+        record.claiming = self.claim or record.claiming
+        record.slotted = self.promised or record.slotted
+
+    def take_back(self, record: Record) -> None:
+        """Have it count no more; what another write assumes that was submitted since is that one's own."""
+        if record.said is self.said:
+            record.said = None
+        if self.admission is not None and record.assumed is self.admission:
+            record.assumed = None
+        if self.claim is not None and record.claiming is self.claim:
+            record.claiming = None
+        if self.promised is not None and record.slotted is self.promised:
+            record.slotted = None
+        record.engine_job = None

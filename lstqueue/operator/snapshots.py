@@ -39,7 +39,13 @@ Held = tuple[model.Group, model.Assigned]
 
 
 def build(
-    cache: caches.Cache, settings: all_settings.Settings, *, now: int, forecast_at: int, changed: bool
+    cache: caches.Cache,
+    settings: all_settings.Settings,
+    *,
+    now: int,
+    forecast_at: int,
+    changed: bool,
+    shed_at: int = 0,
 ) -> model.Snapshot:
     """Return the snapshot of now (ms); jobs that did not change since the last one are reused."""
     jobs = []
@@ -75,6 +81,7 @@ def build(
             for uid, record in cache.records.items()
             if (due := restate_at(record, settings)) is not None and due <= now
         ),
+        shed_at=shed_at,
         foreign=cache.occupancy.foreign(),
     )
 
@@ -141,6 +148,7 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         attempt=_attempt(record),
         claim=_claim(record, cache),
         reservation=status.reservation if state in _WAITING else None,
+        slot=record.slotted.slot if record.slotted is not None else status.slot,
         # An edit ends the row.
         failed_starts=status.back_off.count if status.observed >= job.generation else 0,
         preemptible=spec.preemptible and not _partly_through(record) and runs.movable(status),

@@ -15,7 +15,7 @@ from typing import Any
 from lstqueue.api import base, conditions, deadlinejob_status, durations, quantities, times
 from lstqueue.engine import model
 from lstqueue.jobs import views
-from lstqueue.operator import deadlines, ledger, lenient, places
+from lstqueue.operator import deadlines, ledger, lenient, places, records
 
 Phase = ledger.Phase
 Json = dict[str, Any]
@@ -85,6 +85,10 @@ _MACHINE: Mapping[str, _Field] = {
         lambda status: status.reservation,
         lambda job, held: places.reservation_json(_names(job), held) if held else None,
     ),
+    "slot": (
+        lambda status: status.slot,
+        lambda job, held: places.slot_json(_names(job), held) if held else None,
+    ),
     "admission": (lambda status: status.admission, lambda job, held: _admission(held)),
     "suspension": (
         lambda status: (status.suspension, status.since, status.suspended_for) if status.suspension else None,
@@ -143,13 +147,21 @@ def with_run(
 
 
 def with_conditions(
-    job: ledger.Ledger, status: ledger.Status, *, now: int, why: str, message: str, pending: str = ""
+    job: ledger.Ledger,
+    status: ledger.Status,
+    *,
+    now: int,
+    why: str,
+    message: str,
+    pending: str = "",
+    promised: records.Promised | None = None,
 ) -> ledger.Status:
     """Derive the conditions from the rest of the status; nothing else sets them.
 
-    `message` goes with `why`, `pending` with the reason for which the job waits.
+    `message` goes with `why`, `pending` with the reason for which the job waits, `promised` says why a
+    promise is taken back.
     """
-    facts = _facts(job, status, now, why)
+    facts = _facts(job, status, now, why) | _promise_facts(status, promised)
     found = tuple(item for item in status.conditions if item.type in facts)
     for kind, (true, reason) in facts.items():
         before = conditions.get(status.conditions, kind)
@@ -161,6 +173,8 @@ def with_conditions(
             words = message
         elif pending and reason == code(status):
             words = pending
+        elif kind is conditions.Type.DEADLINE_PROMISED and promised is not None:
+            words = promised.why
         elif kind is conditions.Type.DEADLINE_MISSED:
             words = deadlines.words(job, status, reason)
         else:
@@ -205,6 +219,22 @@ def _facts(job: ledger.Ledger, status: ledger.Status, now: int, why: str) -> Fac
     return facts | _deadline_facts(job, status, now, vanished=finished in lenient.GONE)
 
 
+def _promise_facts(status: ledger.Status, promised: records.Promised | None) -> Facts:
+    """Whether the deadline is promised; of a job that is over, whether it was to its end."""
+    kind = conditions.Type.DEADLINE_PROMISED
+    known = conditions.get(status.conditions, kind)
+    if status.slot is not None:
+        return {kind: (True, "Promised")}
+    if known is None:
+        return {}
+    if promised is not None and promised.cause:
+        return {kind: (False, promised.cause)}
+    kept = conditions.is_true(status.conditions, kind) and status.phase in ledger.FINAL
+    # A slot that is gone without a word was taken out by hand.
+    lost = known.reason if known.status is conditions.Truth.FALSE else "SlotMissing"
+    return {kind: (kept, "Promised" if kept else lost)}
+
+
 def _suspended(status: ledger.Status) -> tuple[bool, str] | None:
     """Once suspended, a job is so until it is admitted again: there its user reads why it had to stop."""
     known = conditions.get(status.conditions, conditions.Type.SUSPENDED)
@@ -232,7 +262,7 @@ def _deadline_facts(job: ledger.Ledger, status: ledger.Status, now: int, *, vani
     if final and conditions.get(status.conditions, conditions.Type.DEADLINE_AT_RISK):
         facts[conditions.Type.DEADLINE_AT_RISK] = (False, "Finished")
     elif verdict is not None and not final:
-        calm = verdict.level in (model.Level.LIKELY, model.Level.UNKNOWN)
+        calm = verdict.level in (model.Level.FEASIBLE, model.Level.LIKELY, model.Level.UNKNOWN)
         facts[conditions.Type.DEADLINE_AT_RISK] = (not calm, verdict.level.value)
     in_time = status.phase is Phase.SUCCEEDED and status.completed <= deadline
     missed = not in_time and ((final and not vanished) or (status.completed or now) >= deadline)

@@ -151,6 +151,7 @@ def over(status: ledger.Status, phase: Phase, at: int) -> ledger.Status:
         admission=None,
         claim=None,
         reservation=None,
+        slot=None,
     )
 
 

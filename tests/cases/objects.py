@@ -106,6 +106,12 @@ FULL: Object = {
     "restarts": 1,
     "disruptions": 1,
     "claim": CLAIMING["claim"],
+    "slot": {
+        "start": "2026-03-01T20:00:00Z",
+        "finish": "2026-03-02T05:30:00Z",
+        "runTime": "9h",
+        "groups": CLAIMING["claim"]["groups"],
+    },
     "suspension": {"reason": "Preempted", "since": "2026-03-01T19:00:00Z", "for": "uid-urgent"},
     "preemptedAt": ["2026-03-01T17:00:00Z", "2026-03-01T18:30:00Z"],
     "reclaimedAt": "2026-03-01T17:30:00Z",
