@@ -205,9 +205,8 @@ class Overload(base.Model):
     shedding: base.Flag = True
     """Whether some jobs are set back for as long as that lets the deadlines of the others hold."""
     best_effort_share: base.Percent = pydantic.Field(default="5%", validate_default=True)
-    """The share of the queue that is kept for jobs without a deadline, or with one that is past, so that they
-    get on however many deadlines there are: the oldest of them start in turn, and are not suspended for
-    others. 0% keeps none."""
+    """The share of the queue that is kept for jobs without a deadline, so that they get on however many
+    deadlines there are: the oldest of them start in turn, and are not suspended for others. 0% keeps none."""
 
 
 class Defaults(base.Model):

@@ -53,6 +53,7 @@ class Config:
     share_protects: bool = True  # whether the jobs within it are no victims
     reclaims: bool = True  # whether queues of a cohort take back what others borrow
     share_keeps: bool = True  # whether what comes free is kept for one that is overdue
+    share_late: bool = False  # whether it is kept for those who have missed a deadline as well
     share_unknown: int = 24 * HOUR  # what such work without an estimate is taken to run, in that share
     trigger_least: int = HOUR  # slack at which a job may have others suspended, besides a share of mid
     trigger_share: float = 0.4

@@ -173,7 +173,10 @@ def _safe(
     rest = [
         job
         for job in snapshot.jobs
-        if job.queue == queue.name and estimate.is_placed(job) and bands.get(job.uid) is model.Band.REST
+        if job.queue == queue.name
+        and estimate.is_placed(job)
+        and bands.get(job.uid) is model.Band.REST
+        and (config.share_late or job.deadline is None or job.estimate is None)
     ]
     kept = config.sharing and config.share_protects
     kept = kept and (config.order or queue.order) in (model.Order.LST, model.Order.EDF)

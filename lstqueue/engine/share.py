@@ -1,9 +1,11 @@
-"""The best-effort share: what keeps work of band REST from waiting for ever, however many deadlines come.
+"""The best-effort share: what keeps work without deadlines from waiting for ever, however many of those come.
 
-A queue keeps a part U of what it has for such work (`Queue.best_effort_share`). It does three things, all
-found from the snapshot alone, so that a restart forgets nothing:
+A queue keeps a part U of what it has for best-effort work (`Queue.best_effort_share`): jobs of band REST that
+have no deadline, or nothing to judge it by. Who has missed a deadline is not among them unless
+`Config.share_late` says so: in an overload that is work wide and long enough to cost others theirs (ADR 0014).
+The share does three things, all found from the snapshot alone, so that a restart forgets nothing:
 
-- *safe* (step 5): of the running jobs of band REST the oldest, as many as fit in U together, are no victims;
+- *safe* (step 5): of the running best-effort jobs the oldest, as many as fit in U together, are no victims;
 - *head* (step 3): the oldest that waits stands among the deadline jobs, as if it were due at D = max(arrival,
   D of the one before) + work / U, work being its part of the queue × its run time; as long as those that came
   before it hold no more than U. That is the deadline of a total bandwidth server (Spuri and Buttazzo). Those
@@ -32,10 +34,15 @@ Age = tuple[int, str]
 def arrival(job: model.Job) -> int:
     """When a job became best-effort work, in ms since the epoch: submitted, or at the latest its deadline.
 
-    A late job may have been given up before. Counting from the deadline keeps its place still, and nobody who
-    becomes late later comes before it.
+    Where those who are late take part: one may have been given up before, so counting from the deadline keeps
+    its place still, and nobody who becomes late later comes before it.
     """
     return job.submit if job.deadline is None else max(job.submit, job.deadline)
+
+
+def takes_part(here: Standing, config: model.Config) -> bool:
+    """Whether a job is best-effort work."""
+    return here.band is model.Band.REST and (here.slack is None or config.share_late)
 
 
 def age(job: model.Job) -> Age:
@@ -76,7 +83,9 @@ def find(known: kept.Kept, waiting: Iterable[Standing]) -> dict[str, kept.Head]:
         return {}
     for here in waiting:
         job = here.job
-        if here.band is model.Band.REST and shares[job.queue] and job.not_before <= known.now:
+        if not shares[job.queue] or job.not_before > known.now:
+            continue
+        if takes_part(here, known.config):
             oldest.setdefault(job.queue, []).append((age(job), job.uid))
     found: dict[str, kept.Head] = {}
     if oldest:
@@ -154,11 +163,11 @@ def _running(known: kept.Kept) -> list[Standing]:
     """Best-effort work that owns room in a queue that is there, the oldest first."""
     if not known.config.sharing:
         return []
-    rest, queues = model.Band.REST, known.queues
+    config, queues = known.config, known.queues
     some = [
         one.here
         for one in known.lasting.values()
-        if one.placed and one.here.band is rest and one.here.job.queue in queues
+        if one.placed and takes_part(one.here, config) and one.here.job.queue in queues
     ]
     return sorted(some, key=_age)
 

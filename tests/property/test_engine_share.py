@@ -53,8 +53,8 @@ def test_best_effort_work_starts_within_its_bound(seed: int) -> None:
     works += rest
     ran = replays.run(works, nodes=2, queue=QUEUE, config=CONFIG, pass_every=MINUTE, audit=False)
     for one in rest:
-        # Who of the flood has missed a deadline by then is best-effort work, and older.
-        elders = [elder for elder in works if (elder.deadline or elder.submit) <= one.submit]
+        # Who of the flood has missed a deadline has no part in the share.
+        elders = [elder for elder in rest if elder.submit <= one.submit]
         elders = [elder for elder in elders if (ran.done(elder.key) or 0) > one.submit - workload.EPOCH]
         at = one.submit - workload.EPOCH
         ahead = sum(elder.gpus * elder.duration for elder in elders)

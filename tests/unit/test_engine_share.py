@@ -73,12 +73,21 @@ def test_while_its_elders_hold_more_than_the_share_nobody_is_favoured() -> None:
     assert admitted(judged(world(*jobs, one, *younger))) == ["b"]
 
 
-def test_a_late_job_is_best_effort_work_from_its_deadline_on() -> None:
+def test_a_late_job_has_no_part_in_it() -> None:
+    others = [busy(f"r{i}", f"n{i}") for i in range(3)]
+    late = rivals.job("late", mid=30 * MINUTE, submit=NOW - 9 * HOUR, deadline=NOW - HOUR)
+    assert admitted(judged(world(late, rivals.waits("d", slack=MINUTE), *others))) == ["d"]
+    runs = rivals.runs("late", "n3", submit=NOW - 9 * HOUR, deadline=NOW - HOUR)
+    assert rivals.victims(judged(world(rivals.waits(), runs, *others))) == ["late"]
+
+
+def test_where_the_late_have_part_it_is_best_effort_work_from_its_deadline_on() -> None:
     others = [busy(f"r{i}", f"n{i}") for i in range(3)]
     late = rivals.job("late", mid=30 * MINUTE, submit=NOW - 9 * HOUR, deadline=NOW - HOUR)
     urgent = rivals.waits("d", slack=MINUTE)
-    assert admitted(judged(world(late, urgent, *others))) == ["late"]
-    assert admitted(judged(world(late, rest(), urgent, *others))) == ["b"]
+    config = dataclasses.replace(rivals.CONFIG, share_late=True)
+    assert admitted(judged(world(late, urgent, *others), config=config)) == ["late"]
+    assert admitted(judged(world(late, rest(), urgent, *others), config=config)) == ["b"]
 
 
 def test_an_unknown_run_time_counts_as_long() -> None:
