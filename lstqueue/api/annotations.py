@@ -190,7 +190,7 @@ _FIELDS: Mapping[str, _Convert] = MappingProxyType(
 )
 """What each annotation says."""
 
-_READ = (*_FIELDS, ADOPT, names.ANNOTATION_ENDED)
+_READ = (*_FIELDS, ADOPT, names.ANNOTATION_ENDED, names.ANNOTATION_PROGRESS)
 
 
 def _unread(given: Mapping[str, str]) -> tuple[errors.Problem, ...]:

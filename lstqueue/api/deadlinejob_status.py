@@ -42,6 +42,8 @@ class Phase(enum.StrEnum):
 class EstimateSource(enum.StrEnum):
     """Where the estimated duration comes from."""
 
+    PROGRESS = "Progress"
+    HISTORY = "History"
     USER = "User"
     QUEUE_DEFAULT = "QueueDefault"
 
@@ -205,7 +207,7 @@ class Estimate(base.Model):
     hi: base.StatusDuration
     """If it takes long."""
     source: EstimateSource
-    """User: from the spec. QueueDefault: from the queue."""
+    """Progress: what it says of itself. History: earlier runs. User: the spec. QueueDefault: the queue."""
 
 
 class Pending(base.Model):
@@ -314,6 +316,8 @@ class Status(base.Model):
     """The latest start that meets the deadline."""
     estimate: Estimate | None = None
     """How long it is expected to run."""
+    history_key: base.Text = ""
+    """Under which entry of the ConfigMap lstqueue-history its run time is kept."""
     pending: Pending | None = None
     """Why it waits."""
     runs: Annotated[tuple[Run, ...], pydantic.Field(max_length=RUNS), pydantic.BeforeValidator(_last)] = ()

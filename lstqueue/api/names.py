@@ -31,6 +31,13 @@ they stay where they were when the ledger is lost and written anew."""
 ANNOTATION_FIELDS = f"{GROUP}/from-annotations"
 """On such a DeadlineJob: the fields of its spec that came from the job's annotations, and go with them."""
 
+LABEL_USER = f"{GROUP}/user"
+"""On a DeadlineJob or a user's own job: whose it is; run times are learnt apart for each."""
+LABEL_HISTORY = f"{GROUP}/history"
+"""On the same: what the work is called, in place of what its pods look like; empty: like no other."""
+ANNOTATION_PROGRESS = f"{GROUP}/progress"
+"""On a DeadlineJob, its Job, or a child: how much of the work is done, a number from 0 to 1."""
+
 ANNOTATION_ENDED = f"{GROUP}/ended"
 """On a labelled job that lstqueue suspended for good: why, and in which attempt, as "reason/attempt"."""
 

@@ -26,7 +26,7 @@ from lstqueue.embedded import (
 )
 from lstqueue.kube import port
 
-CONFIG_MAPS = port.Resource("", "v1", "configmaps", "ConfigMap")
+CONFIG_MAPS = port.CONFIG_MAPS
 SERVICE_ACCOUNTS = port.Resource("", "v1", "serviceaccounts", "ServiceAccount")
 CRDS = port.Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False

@@ -39,6 +39,8 @@ class Config:
     lo_factor: float = 0.25
     hi_factor: float = 1.5
     outrun_factor: float = 1.5
+    progress_prior: float = 0.03  # of the work counts as seen at the pace that was expected before
+    progress_doubt: float = 0.05  # of the work has to be seen for doubt to fall to 1 / root of 2
     forecast_interval: int = MINUTE
     forecast_tolerance: int = 5 * MINUTE  # smaller moves of a forecast are not published
     forecast_share: float = 0.1  # nor are those below this part of the time until what was told
@@ -91,6 +93,8 @@ class Config:
             ("lo_factor", self.lo_factor, 0 < self.lo_factor <= 1, "above 0, at most 1"),
             ("hi_factor", self.hi_factor, 1 <= self.hi_factor <= 100, "1 to 100"),
             ("outrun_factor", self.outrun_factor, 1.01 <= self.outrun_factor <= 100, "1.01 to 100"),
+            ("progress_prior", self.progress_prior, 0 < self.progress_prior <= 1, "above 0, at most 1"),
+            ("progress_doubt", self.progress_doubt, 0 < self.progress_doubt <= 1, "above 0, at most 1"),
             ("forecast_interval", self.forecast_interval, self.forecast_interval >= 1, "1 ms or more"),
             ("forecast_tolerance", self.forecast_tolerance, self.forecast_tolerance >= 1, "1 ms or more"),
             ("forecast_share", self.forecast_share, 0 <= self.forecast_share < 1, "0 to below 1"),

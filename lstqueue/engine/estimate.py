@@ -32,6 +32,13 @@ def spread(mid: int, config: model.Config) -> model.Estimate:
     )
 
 
+def bounded(known: model.Estimate, limit: int | None) -> model.Estimate:
+    """Return an estimate of a job that is ended after `limit` ms of run time, None for never."""
+    if limit is None or known.hi <= limit:
+        return known
+    return model.Estimate(min(known.lo, limit), min(known.mid, limit), limit)
+
+
 def grown(total: int, elapsed: int, factor: float) -> int:
     """Return an estimate that `elapsed` has not outrun: `total` times the smallest power of `factor`.
 

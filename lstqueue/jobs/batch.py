@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lstqueue.api import names, times
-from lstqueue.jobs import owners, views
+from lstqueue.jobs import likeness, owners, views
 
 Object = dict[str, Any]
 
@@ -53,6 +53,7 @@ class UnitView:
     the DeadlineJob its pods will belong to, "" while there is no gate of ours in it. A `patient` one replaces
     no pod before it has ended. `kept_by` is the finalizer that keeps it while it is deleted, "" for none, and
     with it its pods: its controller does nothing more for it, so that not even a suspension stops them.
+    `work` is what it is like, and `progress` what it says of its own, "" for nothing.
     `active` counts its pods as its controller does, and `switched` says whether that has it as suspended, and
     since when (ms); None before it has said so.
     """
@@ -88,6 +89,8 @@ class UnitView:
     kept_by: str = ""
     active: int = 0
     switched: tuple[bool, int] | None = None
+    work: likeness.Work = likeness.UNKNOWN
+    progress: str = ""
 
     @property
     def key(self) -> str:
@@ -158,7 +161,11 @@ def unit(raw: Mapping[str, Any]) -> UnitView:
         created=times.parse(meta["creationTimestamp"]),
         queue=labels.get(names.LABEL_QUEUE),
         annotations=tuple(
-            sorted((key, value) for key, value in annotations.items() if key.startswith(f"{names.GROUP}/"))
+            sorted(
+                (key, value)
+                for key, value in annotations.items()
+                if key.startswith(f"{names.GROUP}/") and key != names.ANNOTATION_PROGRESS
+            )
         ),
         owner=owners.controller(meta),
         manager=_manager(labels, spec),
@@ -185,6 +192,8 @@ def unit(raw: Mapping[str, Any]) -> UnitView:
         kept_by=_kept_by(meta),
         active=status.get("active") or 0,
         switched=_switched(status),
+        work=likeness.of_job(raw),
+        progress=likeness.progress(meta),
     )
 
 

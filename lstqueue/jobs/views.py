@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lstqueue.api import errors, names, quantities, times
-from lstqueue.jobs import podspec
+from lstqueue.jobs import likeness, podspec
 from lstqueue.topology import model
 
 Object = Mapping[str, Any]
@@ -90,7 +90,7 @@ class PodView:
 class ChildView:
     """A child Job of an inline gang. `job` is the UID of the DeadlineJob that controls it, empty for others.
 
-    `done` holds the completion indexes that succeeded.
+    `done` holds the completion indexes that succeeded, `progress` what it says of its own, "" for nothing.
     """
 
     uid: str
@@ -109,6 +109,7 @@ class ChildView:
     message: str
     done: frozenset[int]
     completion_time: int | None
+    progress: str = ""
 
 
 RANKS = 8 * 4096
@@ -188,6 +189,7 @@ def child(raw: Object) -> ChildView:
         message=failure.get("message") or "",
         done=indexes(status.get("completedIndexes") or "", below=min(spec.get("completions") or 0, RANKS)),
         completion_time=times.parse(status["completionTime"]) if status.get("completionTime") else None,
+        progress=likeness.progress(meta),
     )
 
 

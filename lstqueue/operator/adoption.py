@@ -110,6 +110,7 @@ def admitted(gang: Gang, view: batch.UnitView) -> Step | None:
         admission=admission,
         attempt=status.attempt + 1,
         started=now,
+        like="",  # what it did before is not known
     )
     return Step(status=running, why="Adopted")
 

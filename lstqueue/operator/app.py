@@ -12,7 +12,18 @@ from collections.abc import Callable
 
 from lstqueue.api import names, times
 from lstqueue.kube import backoff, limits, port, reflector, sweep
-from lstqueue.operator import announce, bell, events, keeper, loop, metrics, queue_status, strays
+from lstqueue.operator import (
+    announce,
+    archive,
+    bell,
+    events,
+    histories,
+    keeper,
+    loop,
+    metrics,
+    queue_status,
+    strays,
+)
 from lstqueue.operator import cache as caches
 from lstqueue.operator import settings as all_settings
 
@@ -22,7 +33,7 @@ OURS = names.LABEL_JOB
 FOREIGN = f"!{names.LABEL_JOB}"
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 
-DISPENSABLE = (port.CRON_JOBS, port.RESOURCE_QUOTAS)
+DISPENSABLE = (port.CRON_JOBS, port.RESOURCE_QUOTAS, port.CONFIG_MAPS)
 """Kinds without which decisions are merely made knowing less: the log says which one cannot be read."""
 
 _HEARD_BY = 120_000
@@ -84,8 +95,10 @@ class Operator:
             figures=self.metrics,
             told=announcer.wrote,
             cleared=announcer.cleared,
+            tell=self.events.tell,
         )
         self.keeper = keeper.Keeper(self.api, self.cache, self.events, now=now, settings=self.settings)
+        self._archive = archive.Archive(self.words, self.cache, now=now)
         self.strays = strays.Strays(self.api, self.cache, self.events)
         self.synced = asyncio.Event()
         self.reflectors = [
@@ -96,6 +109,9 @@ class Operator:
             self._reflector(port.NODES, self.cache.apply_node),
             self._reflector(port.NAMESPACES, self.cache.apply_namespace),
             self._reflector(port.RESOURCE_QUOTAS, self.cache.allowances.apply),
+            self._reflector(
+                port.CONFIG_MAPS, self.cache.apply_history, fields=f"metadata.name={histories.NAME}"
+            ),
             self._reflector(port.DEADLINE_JOBS, self.cache.apply_ledger),
         ]
         if not fed:
@@ -139,6 +155,7 @@ class Operator:
             group.create_task(self.loop.run())
             group.create_task(self.keeper.run())
             group.create_task(self.strays.run())
+            group.create_task(self._archive.run())
 
     async def _sweeps(self) -> None:
         failures, delays = 0, backoff.Backoff(base=self.settings.retry_first, limit=self.settings.retry_most)

@@ -15,7 +15,7 @@ from typing import Any
 from lstqueue.api import names
 from lstqueue.engine import model
 from lstqueue.jobs import inline, views
-from lstqueue.operator import allowances, fitting, guard, namespaces, records, units
+from lstqueue.operator import allowances, fitting, guard, histories, namespaces, records, units
 from lstqueue.operator import ledger as ledgers
 from lstqueue.operator import occupancy as occupancies
 from lstqueue.operator import queues as queue_views
@@ -51,6 +51,7 @@ class Cache:
         self.touches = asyncio.Event()
         self.changed = True
         self.units = units.Units(self._fit, self._touch)
+        self.histories = histories.Histories(self._predicted)
         self.allowances = allowances.Allowances(self.records, self._stir, self.guard)
         self._pods: dict[str, views.PodView] = {}
         self._pods_of: dict[str, set[str]] = {}
@@ -105,6 +106,7 @@ class Cache:
             record.templates = {group["name"]: inline.without_nulls(group["template"]) for group in groups}
         self.units.refer(seen)
         fitting.fit(record, self.units)
+        self.histories.saw(record.ledger)
         if seen.status.admission is not None:
             record.assumed = record.claiming = None
         if seen.status.claim is not None:
@@ -128,6 +130,7 @@ class Cache:
         record = self.records.pop(uid, None)
         self._remember_end(uid, version)
         self.units.forget(uid)
+        self.histories.forget(uid)
         if record is not None:
             self.namespaces.leave(record.ledger.namespace, uid)
             self.occupancy.place(uid, record.ledger.status.admission, None)
@@ -195,7 +198,19 @@ class Cache:
         record = self.records.get(uid)
         if record is not None:
             fitting.fit(record, self.units)
+            self.histories.saw(record.ledger)
             self._touch(uid)
+
+    def _predicted(self, uids: Iterable[str]) -> None:
+        """Have jobs looked at whose run times may be expected to be others now."""
+        for uid in uids:
+            self.records[uid].engine_job = None
+            self._touch(uid)
+
+    @guard.one("ConfigMap")
+    def apply_history(self, event: str, raw: Object) -> None:
+        """Take in what is stored of run times."""
+        self.histories.apply(event, raw)
 
     def facts(self, record: Record, now: int) -> units.Facts:
         """Return what the lifecycle looks at of an existing Job, at `now` (ms)."""
@@ -286,7 +301,7 @@ class Cache:
         record = self._record_of(pod)
         home = record.pods if record is not None else self._orphans.setdefault(pod.job, {})
         home[pod.uid] = pod if record is None else fitting.member(record, pod)
-        if record is None or not _maker(record, pod):
+        if record is None or not records.maker(record, pod):
             self._note_stray(pod)
         self._touch(pod.job)
 
@@ -301,14 +316,14 @@ class Cache:
         if pod is None or not pod.gated or pod.deleting or pod.gone:
             return None
         record = self.records.get(pod.job)
-        led = record is not None and record.ledger.namespace == pod.namespace and _maker(record, pod)
+        led = record is not None and record.ledger.namespace == pod.namespace and records.maker(record, pod)
         return None if led else pod
 
     def _leave(self, pod: views.PodView) -> None:
         record = self._record_of(pod)
         if record is not None:
             record.pods.pop(pod.uid, None)
-            if pod.disrupted and pod.phase != "Succeeded" and not _replaces(record):
+            if pod.disrupted and pod.phase != "Succeeded" and not records.replaces(record):
                 record.evicted[pod.uid] = replace(pod, phase="Failed", deleting=True)
         else:
             home = self._orphans.get(pod.job, {})
@@ -365,7 +380,7 @@ class Cache:
         return {
             uid: pod
             for uid, pod in record.pods.items()
-            if not pod.gone and _of_earlier_run(record, pod) and self.stale(pod.node or pod.aim)
+            if not pod.gone and records.of_earlier_run(record, pod) and self.stale(pod.node or pod.aim)
         }
 
     @guard.one("GPUQueue")
@@ -466,25 +481,6 @@ class Cache:
         if self.touched:
             self.touches.set()
         self._ring()
-
-
-def _of_earlier_run(record: Record, pod: views.PodView) -> bool:
-    """Whether a pod is of a run that is over, and its Job makes another without waiting for its end."""
-    status = record.ledger.status
-    if record.unit is None:
-        return pod.restart < status.restarts
-    return not record.unit.patient and (status.admission is None or pod.attempt != status.attempt)
-
-
-def _replaces(record: Record) -> bool:
-    """Whether its user's own Job replaces what is evicted, at its own discretion, as often as it may be."""
-    spec = record.ledger.spec
-    return record.unit is not None or (spec is not None and spec.ref is not None)
-
-
-def _maker(record: Record, pod: views.PodView) -> bool:
-    """Whether a pod was made by what its DeadlineJob leads: labels may be copied to whatever Job."""
-    return pod.owner in record.children or (record.unit is not None and record.unit.uid == pod.owner)
 
 
 def _only_moved(known: views.PodView, meta: Object) -> bool:

@@ -19,6 +19,7 @@ from lstqueue.operator import cache as caches
 from lstqueue.operator import (
     clocks,
     deadlines,
+    histories,
     holding,
     ledger,
     outbox,
@@ -304,6 +305,17 @@ class Commits:
         said = published_by(update) if update is not None else record.ledger.status.published
         self._submit(record, make, Urgency.REPORT, said=said, promised=promised)
 
+    def reckon(self, record: caches.Record, estimate: model.Estimate, source: str) -> None:
+        """Tell how long a running job is expected to run now; nothing else is new."""
+        words = statuses.Words(estimate=estimate, source=source)
+
+        def make(seen: ledger.Ledger) -> Said | None:
+            if seen.status.phase is not Phase.RUNNING or seen.status.observed != seen.generation:
+                return None
+            return Said(seen.status, Phase.RUNNING.value, words=words)
+
+        self._submit(record, make, Urgency.REPORT, said=record.ledger.status.published)
+
     def _held(self, record: caches.Record, update: model.Update | None) -> str:
         """Return the code of what holds a job back, "" where that is the engine's, or nothing does."""
         waits = update is not None and update.code is model.Code.HELD_BACK
@@ -420,6 +432,9 @@ class Commits:
             status = replace(status, best_effort=False, back_off=starts.anew(status.back_off, now))
         # Shown beside what is written in any case: the default of a namespace is a label that may change.
         status = replace(status, queue=self._cache.queue_of(job))
+        if not job.status.attempt or status.like:
+            # Of one that was admitted by somebody who kept none it is not known how long it ran.
+            status = replace(status, like=histories.key_of(job) or status.like)
         if not status.unit:
             status = replace(status, unit=self._cache.units.seen_first(job))
         # A condition's reason is one word; a sentence goes into its message.
@@ -442,11 +457,10 @@ class Commits:
 
     def _words(self, record: caches.Record, update: model.Update | None) -> statuses.Words:
         estimate = record.engine_job.estimate if record.engine_job else None
-        user = record.ledger.spec is not None and record.ledger.spec.estimate is not None
         return statuses.Words(
             pending=update.message if update else "",
             estimate=estimate,
-            source="User" if user else "QueueDefault",
+            source=record.source,
         )
 
 

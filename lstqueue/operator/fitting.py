@@ -27,7 +27,7 @@ def fit(record: records.Record, known: units.Units) -> None:
     view, before = entry.view, record.unit
     places = _places(record, view)
     groups = ((batch.GROUP, places),) if 0 < places <= batch.WIDEST else ()
-    record.ledger, record.unit = job.with_unit(groups, view.shape), view
+    record.ledger, record.unit = job.with_unit(groups, view.shape, view.work), view
     if entry.template is not None and not job.final:
         record.templates = {batch.GROUP: entry.template}
     if before is None or before.shape != view.shape:

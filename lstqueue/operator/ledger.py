@@ -12,7 +12,7 @@ from typing import Any
 
 from lstqueue.api import conditions, deadlinejob_status, names, times
 from lstqueue.engine import model
-from lstqueue.jobs import inline, views
+from lstqueue.jobs import inline, likeness, views
 from lstqueue.operator import lenient, places, specs
 from lstqueue.operator.specs import JobRef as JobRef
 from lstqueue.operator.specs import Spec as Spec
@@ -106,8 +106,9 @@ class Status:
     (ms) it last claimed what its queue had lent. `saved` is the run time (ms) that suspensions did not lose,
     `wasted` how many in a row saved nothing. `queue` is the one it was in when
     this was written, `claim_queue` that in which `claim` was decided. `best_effort`: its deadline was found
-    impossible and given up; `spare`: its sweep has enough without it. `unit` is the UID of the object that
-    `Spec.ref` names, `slow` what was told last of pods of its own that are late.
+    impossible and given up; `spare`: its sweep has enough without it. `like` is the key of its history, ""
+    for none. `unit` is the UID of the object that `Spec.ref` names, `slow` what was told last of pods of its
+    own that are late.
     """
 
     phase: Phase = Phase.PENDING
@@ -139,6 +140,7 @@ class Status:
     wasted: int = 0
     best_effort: bool = False
     spare: bool = False
+    like: str = ""
     unit: str = ""
     slow: tuple[str, str] = lenient.NOT_SLOW
 
@@ -152,6 +154,7 @@ class Ledger:
     """One DeadlineJob. `spec` is None when it cannot be read; `problem` then says why.
 
     `spoken` holds the fields of `SPOKEN` as the API has them, so that a patch changes only what differs. One
+    `work` is what it is like; of an existing Job it is known once that was seen. One
     that we made for a labelled job has that job's UID in `unit_uid`, its raw spec in `written`, and in
     `from_annotations` the fields of that which the job's annotations ask for.
     """
@@ -167,6 +170,8 @@ class Ledger:
     problem: str
     status: Status
     spoken: Object = field(default_factory=dict)
+    work: likeness.Work = likeness.UNKNOWN
+    progress: str = ""
     unit_uid: str = ""
     written: Object = field(default_factory=dict)
     from_annotations: tuple[str, ...] = ()
@@ -207,15 +212,17 @@ class Ledger:
             raise ValueError(f"DeadlineJob {self.key} has no readable spec: {self.problem}")
         return inline.Gang(self.uid, self.namespace, self.name, self.spec.groups)
 
-    def with_unit(self, groups: tuple[tuple[str, int], ...], shape: str) -> Ledger:
-        """Return it with the groups and the shape hash of the object that its `ref` names.
+    def with_unit(
+        self, groups: tuple[tuple[str, int], ...], shape: str, work: likeness.Work = likeness.UNKNOWN
+    ) -> Ledger:
+        """Return it with the groups, the shape hash and the likeness of the object that its `ref` names.
 
         Raises:
             ValueError: without a readable spec, or of one that has groups of its own.
         """
         if self.spec is None or self.spec.ref is None:
             raise ValueError(f"DeadlineJob {self.key} refers to no object")
-        return replace(self, spec=replace(self.spec, groups=groups, shape=shape))
+        return replace(self, spec=replace(self.spec, groups=groups, shape=shape), work=work)
 
 
 def read(raw: Object, known: Ledger | None = None) -> Ledger:
@@ -226,8 +233,9 @@ def read(raw: Object, known: Ledger | None = None) -> Ledger:
     meta, status = raw["metadata"], raw.get("status") or {}
     created = times.parse(meta["creationTimestamp"])
     if known is not None and known.generation == meta.get("generation", 0):
-        spec, problem = known.spec, known.problem
+        spec, problem, work = known.spec, known.problem, known.work
     else:
+        work = likeness.of_groups(raw)
         spec, problem = specs.judged(raw, created)
         if spec is None and known is not None and status.get("admission"):
             # What holds capacity is led to its end by the spec that it was admitted for.
@@ -244,6 +252,8 @@ def read(raw: Object, known: Ledger | None = None) -> Ledger:
         problem=problem,
         status=_status(status, meta.get("generation", 0)),
         spoken={key: status[key] for key in SPOKEN if status.get(key) is not None},
+        work=likeness.labelled(work, meta),
+        progress=likeness.progress(meta),
         unit_uid=(meta.get("labels") or {}).get(names.LABEL_UNIT_UID, ""),
         written=raw["spec"] if (meta.get("labels") or {}).get(names.LABEL_LEDGER) == "true" else {},
         from_annotations=tuple(
@@ -314,6 +324,7 @@ def _status(raw: Object, generation: int) -> Status:
         wasted=lenient.count(raw.get("wasted")),
         best_effort=bool(raw.get("bestEffort")),
         spare=raw.get("spare") is True,
+        like=lenient.text(raw.get("historyKey")),
         unit=lenient.text(raw.get("jobUid")),
         slow=lenient.slow(lenient.mapping(raw.get("pending"))),
     )

@@ -25,6 +25,7 @@ from lstqueue.operator import (
     carrying,
     clocks,
     commits,
+    events,
     fitting,
     grounds,
     guard,
@@ -38,6 +39,7 @@ from lstqueue.operator import (
     overbooking,
     overloads,
     reasons,
+    reports,
     returns,
     setbacks,
     skew,
@@ -76,6 +78,7 @@ class Loop:
         figures: metrics.Metrics,
         cleared: actions.Cleared,
         told: Wrote = _untold,
+        tell: Callable[[events.Note], None],
     ) -> None:
         self.cache = cache
         self.writer = writer.Writer(workers=settings.in_flight, watched=cache.guard)
@@ -89,6 +92,7 @@ class Loop:
         self._intake = intake.Intake(api, now=now, interval=int(settings.intake_retry * 1000))
         out = outbox.Outbox(cache, self.writer, self._failed)
         self._told = told
+        self._tell = tell
         self.skew = skew.Skew(api, now=now)
         window = settings.engine.cap_window
         self._commits = commits.Commits(
@@ -242,6 +246,7 @@ class Loop:
             self._wake(uid, record.retry_at)
             return
         setbacks.try_again(record)
+        self._listen(record, now)
         if record.doubtful:
             self._commits.reread(record)
             return
@@ -261,6 +266,19 @@ class Loop:
             # Whether its Job is there is not known: the keeper asks, and has this looked at again.
             return
         self._go_on(record, gang, now)
+
+    def _listen(self, record: caches.Record, now: int) -> None:
+        """Take in what a job says of its progress, and tell what follows once it is much."""
+        misread = reports.look(record, self.cache, self._settings.engine, now)
+        if misread is not None:
+            self._tell(reports.note(misread))
+        if record.track.estimate is None or record.doubtful:
+            return
+        estimate = self._engine_job(record).estimate
+        free = self.writer.pending(record.ledger.uid) is None
+        if estimate is not None and free and reports.untold(record, estimate, now):
+            record.told_at = now
+            self._commits.reckon(record, estimate, record.source)
 
     def _go_on(self, record: caches.Record, gang: members.Gang, now: int) -> None:
         uid, hindered = record.ledger.uid, lifecycle.kind_of(record.ledger).hindrance(gang)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lstqueue.engine import model
+from lstqueue.engine import model, progress
 from lstqueue.jobs import batch, quotas, slots, views
 from lstqueue.operator import ledger as ledgers
 
@@ -53,8 +53,10 @@ class Record:
     may be needed, `evicted` are pods that had to leave and did: their Job shows only that a pod is gone,
     which would be the gang's own fault. `books` keep how the pods of an existing Job stand to its places.
     `unreadable` says why nothing can be done with it as it is, and `odd` what kept us from its last step,
-    until that is tried again; "" as a rule. `spare` says that its sweep has enough without it. `untimely`
-    says why time alone ends nothing of it until `untimely_until` (ms), after `untimely_tries`.
+    until that is tried again; "" as a rule. `spare` says that its sweep has enough without it. `source`
+    says where its estimate comes from, `track` what was made of its reports of progress, and `misread` is the
+    last of those that could not be read. `untimely` says why time alone ends nothing of it until
+    `untimely_until` (ms), after `untimely_tries`.
     """
 
     ledger: ledgers.Ledger
@@ -87,6 +89,9 @@ class Record:
     unreadable: str = ""
     odd: str = ""
     spare: bool = False
+    source: str = ""
+    track: progress.Track = progress.NONE
+    misread: str = ""
     untimely: str = ""
     untimely_until: int = 0
     untimely_tries: int = 0
@@ -120,3 +125,22 @@ class Assumed:
         if self.promised is not None and record.slotted is self.promised:
             record.slotted = None
         record.engine_job = None
+
+
+def of_earlier_run(record: Record, pod: views.PodView) -> bool:
+    """Whether a pod is of a run that is over, and its Job makes another without waiting for its end."""
+    status = record.ledger.status
+    if record.unit is None:
+        return pod.restart < status.restarts
+    return not record.unit.patient and (status.admission is None or pod.attempt != status.attempt)
+
+
+def replaces(record: Record) -> bool:
+    """Whether its user's own Job replaces what is evicted, at its own discretion, as often as it may be."""
+    spec = record.ledger.spec
+    return record.unit is not None or (spec is not None and spec.ref is not None)
+
+
+def maker(record: Record, pod: views.PodView) -> bool:
+    """Whether a pod was made by what its DeadlineJob leads: labels may be copied to whatever Job."""
+    return pod.owner in record.children or (record.unit is not None and record.unit.uid == pod.owner)

@@ -64,6 +64,8 @@ def ended(
         asked = suspended and after.suspension not in _ABRUPT
         saved = kept(spec, ran, restored=bool(before.runs), asked=asked)
         succeeded = after.phase is Phase.SUCCEEDED
+        if succeeded:
+            saved = max(0, ran - restoring(spec, restored=bool(before.runs)))  # all of it was of use
         after = statuses.with_run(
             before, after, end=end, reason=reason, lost=0 if succeeded else max(0, ran - saved), words=words
         )

@@ -13,11 +13,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from lstqueue.api import errors
-from lstqueue.engine import estimate as estimates
 from lstqueue.engine import model, standing
 from lstqueue.jobs import batch, podspec, slots, views
 from lstqueue.operator import cache as caches
-from lstqueue.operator import fitting, holding, ledger, lenient, runs, setbacks, sweeps
+from lstqueue.operator import fitting, holding, ledger, lenient, predictions, runs, setbacks, sweeps
 from lstqueue.operator import settings as all_settings
 from lstqueue.topology import model as topology
 
@@ -133,7 +132,7 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         groups=record.shapes or _shapes_without_intake(record, admission),
         submit=job.created,
         deadline=None if _given_up(job) or record.spare else spec.deadline,
-        estimate=_estimate(record, cache, settings),
+        estimate=_expected(record, cache, settings),
         importance=spec.importance,
         overhead=runs.restoring(spec, restored=bool(status.runs)),
         state=state,
@@ -274,17 +273,14 @@ def _state(record: caches.Record, phase: Phase, assigned: tuple[model.Assigned, 
     return model.State.ENDING if record.ledger.final or assigned else model.State.WAITING
 
 
-def _estimate(
+def _expected(
     record: caches.Record, cache: caches.Cache, settings: all_settings.Settings
 ) -> model.Estimate | None:
-    spec = record.ledger.spec
-    if spec is None or (stays(record) and record.ledger.status.phase is not Phase.RUNNING):
+    if stays(record) and record.ledger.status.phase is not Phase.RUNNING:
         return None
-    mid = spec.estimate
-    if mid is None:
-        queue = cache.queues.get(cache.queue_of(record.ledger))
-        mid = queue.default_estimate if queue else None
-    return estimates.spread(mid, settings.engine) if mid is not None else None
+    found = predictions.expected(record, cache, settings.engine)
+    record.source = found.source
+    return found.estimate
 
 
 def _assigned(

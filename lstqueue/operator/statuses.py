@@ -105,6 +105,7 @@ _MACHINE: Mapping[str, _Field] = {
     "reclaimedAt": (lambda status: status.reclaimed, lambda job, held: _exact(held)),
     "saved": (lambda status: status.saved, lambda job, held: _lasted(held) if held else None),
     "wasted": (lambda status: status.wasted, lambda job, held: held or None),
+    "historyKey": (lambda status: status.like, lambda job, held: held or None),
     "bestEffort": (lambda status: status.best_effort, lambda job, held: held or None),
     "spare": (lambda status: status.spare, lambda job, held: held or None),
     "shed": (lambda status: status.published.band is model.Band.SHED, lambda job, held: held or None),

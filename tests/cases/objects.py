@@ -137,6 +137,7 @@ FULL: Object = {
     },
     "slack": "1h",
     "latestStartTime": "2026-03-01T20:00:00Z",
+    "historyKey": "0123456789abcdef",
     "estimate": {"lo": "2h30m", "mid": "10h", "hi": "15h", "source": "User"},
     "pending": {"code": "NoRoom", "message": "needs 4 × 8 nvidia.com/gpu"},
     "runs": [

@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8")
 WORD = re.compile("[A-Z][a-z]+[A-Za-z]*|TTL[A-Za-z]+")
 ELSEWHERE = {
-    *("CronJob", "DeadlineJob", "Event", "Job", "Namespace", "Node", "Pod", "ResourceQuota"),
+    *("ConfigMap", "CronJob", "DeadlineJob", "Event", "Job", "Namespace", "Node", "Pod", "ResourceQuota"),
     *("BestEffort", "Cancel", "Continue", "Demote", "Leader", "Never", "Queue", "QueueDefault", "Reject"),
     *("Clock", "ClockSkew", "Defect"),
     *("Failed", "NoExecute", "Normal", "Ready", "Running", "SchedulingGated", "True", "User", "Warning"),
