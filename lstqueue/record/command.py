@@ -13,9 +13,12 @@ from dataclasses import dataclass
 import click
 
 from lstqueue.api import durations, errors, times
-from lstqueue.kube import client, login, port
+from lstqueue.kube import client, login, port, reflector
 from lstqueue.operator import queues
 from lstqueue.record import book, reading, rows
+
+LOOK = 10.0
+"""Seconds between two looks at whether the API server can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +105,29 @@ async def _defaults(api: port.KubeApi) -> dict[str, queues.Defaults]:
 
 async def _until_stopped(reader: reading.Reader) -> None:
     """Follow until SIGINT or SIGTERM."""
-    following = asyncio.create_task(reader.follow())
+    source = reader.following()
+    following = asyncio.create_task(source.run())
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, following.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
-        await following
+    outages = asyncio.create_task(say_outages(source))
+    try:
+        with contextlib.suppress(asyncio.CancelledError):
+            await following
+    finally:
+        outages.cancel()
+
+
+async def say_outages(source: reflector.Reflector) -> None:
+    """Say when the API server can no longer be read, and when it can again, until cancelled."""
+    said = ""
+    while True:
+        await asyncio.sleep(LOOK)
+        words = "" if source.last_error is None else str(source.last_error)
+        if words and words != said:
+            click.echo(f"The API server cannot be read, and it is tried again: {words}", err=True)
+        elif said and not words:
+            click.echo("The API server can be read again.", err=True)
+        said = words
 
 
 def tell(reader: reading.Reader) -> None:

@@ -62,19 +62,18 @@ class Reader:
                 if attempt == _RETRIES - 1:
                     raise
 
-    async def follow(self) -> None:
-        """List and watch until cancelled.
+    def following(self) -> reflector.Reflector:
+        """Return what follows the cluster from its list on, for as long as it runs, through outages.
 
-        Raises:
-            BookError: The file cannot be written.
+        Its `run` raises BookError when the file cannot be written.
         """
-        await reflector.Reflector(
+        return reflector.Reflector(
             self.api,
             port.DEADLINE_JOBS,
             on_event=self._event,
             namespace=self.namespace,
             page_size=PAGE,
-        ).run()
+        )
 
     def see(self, raw: port.Object) -> None:
         """Write a job down if it can be, and has not been."""

@@ -16,6 +16,8 @@ from lstqueue.evaluate import policies as pure_policies
 from lstqueue.through import manifests, play, policies, report
 
 EXACT = "exact"
+KNOWN_AFTER = 2_000
+"""Ms after which a job's end is known at the latest where passes are a second apart."""
 KNOWN = (
     traces.TraceError, deadlines.DeadlineError, estimates.EstimateError,
     pure_policies.PolicyError, policies.UnspeakableError, manifests.CostError,
@@ -85,9 +87,21 @@ def planned(options: command.Options) -> play.Plan:
         estimator = estimates.parse(options.estimates, seed=options.seed, config=engine)
     except KNOWN as error:
         raise click.ClickException(str(error)) from error
-    estimated = {work.key: estimator.ask(work) for work in load.works}
+    estimated = {work.key: _told(estimator.ask(work)) for work in load.works}
     every = command.duration(options.pass_every, "--pass-every")
     return play.Plan(options.policy, load, estimated, shape, queue, costs, engine, every)
+
+
+def _told(estimate: model.Estimate | None) -> model.Estimate | None:
+    """What an operator is told: of an exact estimate a moment more, in which it comes to know of the end.
+
+    Else every job would be seen to outrun its estimate, which is then taken to be half as long again, in the
+    passes between the end of its pods and the write that says so.
+    """
+    if estimate is None or estimate.lo != estimate.hi:
+        return estimate
+    mid = estimate.mid + KNOWN_AFTER
+    return model.Estimate(mid, mid, mid)
 
 
 def _pure(options: command.Options, bars: progress.Progress, jobs: int) -> output.Result:

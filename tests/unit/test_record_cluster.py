@@ -62,7 +62,9 @@ def test_a_cluster_is_recorded_once_whatever_is_run_again(tmp_path: pathlib.Path
     assert _names(path) == ["good", "waits"]
 
 
-def test_who_follows_writes_jobs_as_they_end_and_counts_who_was_deleted(tmp_path: pathlib.Path) -> None:
+def test_who_follows_writes_jobs_as_they_end_and_counts_who_was_deleted(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "trace.jsonl"
 
     async def main() -> reading.Reader:
@@ -72,18 +74,21 @@ def test_who_follows_writes_jobs_as_they_end_and_counts_who_was_deleted(tmp_path
                 await _submit(api, name)
             with book.Book(path) as into:
                 reader = reading.Reader(api, into, rows.Asked({}))
-                following = asyncio.create_task(reader.follow())
+                source = reader.following()
+                following = asyncio.create_task(source.run())
+                outages = asyncio.create_task(command.say_outages(source))
                 await asyncio.sleep(1)
                 await _end(api, "first")
                 await api.delete(port.DEADLINE_JOBS, "default", "gone")
                 await asyncio.sleep(1)
-                embedded.faults.fail(503, "ServiceUnavailable", times=3)
+                embedded.faults.fail(503, "ServiceUnavailable", times=6)
                 embedded.faults.compact()
                 embedded.faults.cut_watches()
                 await asyncio.sleep(120)
                 await _end(api, "second")
                 await api.delete(port.DEADLINE_JOBS, "default", "second")
                 await asyncio.sleep(1)
+                outages.cancel()
                 following.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await following
@@ -91,6 +96,9 @@ def test_who_follows_writes_jobs_as_they_end_and_counts_who_was_deleted(tmp_path
 
     reader = clock.run(main(), horizon=1e6)
     assert _names(path) == ["first", "second"]
+    told = capsys.readouterr().err
+    assert "cannot be read, and it is tried again: 503 ServiceUnavailable" in told
+    assert "can be read again" in told
     assert dict(reader.left_out) == {reading.DELETED: 1}
     assert len(reader.waiting) == 1
 

@@ -67,6 +67,19 @@ def test_the_operator_meets_the_deadlines_that_the_engine_alone_meets(trace: pat
     _agree(dataclasses.asdict(figures.of(played.outcome, plan.shape)), dataclasses.asdict(pure.seen))
 
 
+@pytest.mark.parametrize(("model", "more"), [("exact", through.KNOWN_AFTER), ("user", None)])
+def test_an_exact_estimate_has_a_moment_more_in_which_the_end_gets_known(
+    trace: pathlib.Path, model: str, more: int | None
+) -> None:
+    plan = through.planned(
+        command.Options(f"lstqueue:{trace}", 2, 8, "lst", "file", 1, settings="acceptance", estimates=model)
+    )
+    told = [plan.estimated[work.key] for work in plan.load.works]
+    assert [one and one.mid - work.duration for one, work in zip(told, plan.load.works, strict=True)] == [
+        more
+    ] * 6
+
+
 @pytest.mark.slow
 def test_both_replays_are_shown_side_by_side_and_written(trace: pathlib.Path, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "figures.json"
