@@ -96,6 +96,15 @@ _WORLD = (
         "--repair", default="4h", show_default=True, help="How long a node is out of service, in the median."
     ),
     click.option(
+        "--warm-up",
+        default="0s",
+        show_default=True,
+        help="Jobs submitted so soon after the first take part and do not count.",
+    ),
+    click.option(
+        "--cool-down", default="0s", show_default=True, help="The same of those so soon before the last."
+    ),
+    click.option(
         "--pass-every", default="1s", show_default=True, help="The least virtual time between two passes."
     ),
     click.option(

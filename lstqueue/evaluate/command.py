@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import dataclasses
 import json
 import pathlib
 import resource
@@ -78,6 +79,8 @@ class Options:
     repair: str = "4h"
     pass_every: str = "1s"  # noqa: S105 - no password, a time between passes
     limit: int | None = None
+    warm_up: str = "0s"
+    cool_down: str = "0s"
     inventory: str | None = None
     verdicts: bool = True
     invariants: bool = True
@@ -120,11 +123,12 @@ def run(options: Options) -> int:
         outcome = _replay(made, terminal)
         spent = time.perf_counter() - began, time.process_time() - worked
     found = _result(options, made, outcome, spent)
-    output.conclude(console.Console(), found, made.books.violations if made.books is not None else [])
+    # Files first: whoever cuts off what is printed, as `| head` does, has waited for them all the same.
     if options.json_path is not None:
         write(options.json_path, json.dumps(output.as_json(found), indent=2) + "\n")
     if options.report_path is not None and made.recorder is not None:
         write(options.report_path, _report(options, made, outcome, output.as_json(found)))
+    output.conclude(console.Console(), found, made.books.violations if made.books is not None else [])
     return 1 if found.broken else 0
 
 
@@ -159,9 +163,12 @@ def _result(
     options: Options, made: _Prepared, outcome: replay.Outcome, spent: tuple[float, float]
 ) -> output.Result:
     """The result of a replay that took so many seconds of wall and of CPU time."""
+    seen = figures.of(outcome, made.shape)
+    if not options.verdicts:  # what is published without a forecast is no verdict that anybody was told
+        seen = dataclasses.replace(seen, verdicts={})
     return output.Result(
         options=output.Asked(options.policy, options.trace, options.seed),
-        seen=figures.of(outcome, made.shape),
+        seen=seen,
         dropped=dict(made.load.dropped),
         latency_s=figures.spread(made.meter.times),
         passes=outcome.passes,
@@ -226,7 +233,17 @@ def _prepared(options: Options, events: TextIO | None) -> _Prepared:
         witnesses=witnesses,
         wear=_wear(options, nodes, load.works[0].submit),
     )
-    again = replay.Replay(load, place, estimator, config=config, pass_every=pass_every)
+    again = replay.Replay(
+        load,
+        place,
+        estimator,
+        config=config,
+        pass_every=pass_every,
+        warm_up=duration(options.warm_up, "--warm-up"),
+        cool_down=duration(options.cool_down, "--cool-down"),
+    )
+    if again.counted[0] >= again.counted[1]:
+        raise click.UsageError("--warm-up and --cool-down leave no submission to count; make them shorter")
     return _Prepared(load, nodes, spent, policy, books, recorder, log, Meter(), again)
 
 
@@ -272,10 +289,11 @@ def shape(options: Options) -> world.Shape:
 
 
 def _bound(made: _Prepared) -> float:
-    """The share of deadlines that no policy could better on so many GPUs."""
-    shape, costs = made.shape, made.costs
+    """The share of deadlines that no policy could better on so many GPUs, of the jobs that count."""
+    shape, costs, (since, until) = made.shape, made.costs, made.replay.counted
+    works = [work for work in made.load.works if since <= work.submit <= until]
     try:
-        return bounds.fluid(made.load.works, shape.gpus, launch=costs.bind + costs.launch).share
+        return bounds.fluid(works, shape.gpus, launch=costs.bind + costs.launch).share
     except bounds.BoundError as error:
         raise click.ClickException(str(error)) from error
 

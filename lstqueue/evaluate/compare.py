@@ -36,6 +36,8 @@ class Asked:
     best_effort: float = 0.0
     shake: str = "0s"
     limit: int | None = None
+    warm_up: str = "0s"
+    cool_down: str = "0s"
     inventory: str | None = None
     estimates: str = "exact"
     settings: str = "default"

@@ -6,6 +6,7 @@ no wait or completion time beyond its first start. Nothing here depends on wall 
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +15,10 @@ from dataclasses import dataclass
 from lstqueue.engine import model
 from lstqueue.evaluate import lives, replay, world
 
+WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Least GPUs of each class of widths."""
+TIGHTNESS = (1.0, 1.25, 1.5, 2.0, 3.0)
+"""Limits of classes of tightness: time from submission to deadline over run time."""
 WIDE = 16
 """GPUs from which a gang counts as wide."""
 BOUNDED = 60_000
@@ -32,11 +37,22 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
+class Class:
+    """Jobs of a kind that have a deadline, and those that made it."""
+
+    deadline_jobs: int
+    met: int
+    deadline_ratio: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """The result of a replay.
 
     Attributes:
-        jobs: All of the trace that were submitted; `completed` those that ended.
+        jobs: All that were submitted while submissions counted; `completed` those that ended.
+        jobs_not_counted: Those submitted before or after that; they took part, and are in no other figure.
+        load: GPU time that the jobs need, over that of all GPUs while submissions counted.
         deadline_jobs: Of them those with a deadline, `met` those that made it.
         deadline_ratio: met / deadline_jobs.
         feasible_jobs: Deadline jobs whose run time fits between submission and deadline.
@@ -50,6 +66,11 @@ class Figures:
         lost_gpu_share: Both together.
         best_effort_jct_mean_s: Mean from submission to completion of jobs without a deadline.
         best_effort_fruitless_most: The most suspensions in a row of such a job that saved nothing.
+        useful_gpu_share: Useful GPU time, of the time that GPUs were held for it.
+        forecast_kept_share: Of jobs that were forecast an end, those that ended within that.
+        forecast_error_s: By how much the others ended before or after it.
+        by_width: Deadline jobs, met and ratio, by GPUs of the gang.
+        by_tightness: The same by time from submission to deadline over run time.
         wait_s: From submission to the first start.
         jct_s: From submission to completion.
         slowdown: Bounded slowdown, completion time over run time of at least a minute.
@@ -65,6 +86,8 @@ class Figures:
     """
 
     jobs: int
+    jobs_not_counted: int
+    load: float
     completed: int
     deadline_jobs: int
     met: int
@@ -80,6 +103,7 @@ class Figures:
     rollback_gpu_share: float
     restart_gpu_share: float
     lost_gpu_share: float
+    useful_gpu_share: float | None
     best_effort_jct_mean_s: float | None
     best_effort_fruitless_most: int
     wait_s: Spread
@@ -90,6 +114,10 @@ class Figures:
     partial_gpu_hours: float
     partial_gpu_share: float
     idle_wanted_share: float
+    forecast_kept_share: float | None
+    forecast_error_s: Spread
+    by_width: dict[str, Class]
+    by_tightness: dict[str, Class]
     verdicts: dict[str, dict[str, int]]
     promised: int
     promised_ratio: float | None
@@ -99,13 +127,14 @@ class Figures:
 
 def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
     """Work a replay out."""
-    everybody = outcome.lives
+    since, until = outcome.counted
+    everybody = [life for life in outcome.lives if since <= life.work.submit <= until]
     dated = [life for life in everybody if life.work.deadline is not None]
     met = [life for life in dated if in_time(life)]
     feasible = [life for life in dated if _feasible(life)]
     wide = [life for life in dated if life.work.gpus >= WIDE]
     done = [life for life in everybody if life.completed is not None]
-    useful = _gpu_ms(everybody, lambda life: life.saved if life.completed is None else life.work.duration)
+    useful = _useful(everybody)
     rollback = _gpu_ms(everybody, lambda life: life.lost)
     restart = _gpu_ms(everybody, lambda life: life.restoring)
     preemptions = sum(life.preempted for life in everybody)
@@ -114,9 +143,12 @@ def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
     late = [_late(life) for life in dated if life.completed is not None and not in_time(life)]
     promised = [life for life in dated if life.promised]
     broken = Counter(cause for life in promised if (cause := _broken(life)) is not None)
-    capacity = shape.gpus * (outcome.last_submit - outcome.began)
+    capacity = shape.gpus * (min(until, outcome.last_submit) - max(since, outcome.began))
+    off = [_off(life, life.first_finish) for life in done if life.first_finish is not None]
     return Figures(
         jobs=len(everybody),
+        jobs_not_counted=len(outcome.lives) - len(everybody),
+        load=_ratio(_gpu_ms(everybody, _duration), capacity) or 0.0,
         completed=len(done),
         deadline_jobs=len(dated),
         met=len(met),
@@ -132,6 +164,7 @@ def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
         rollback_gpu_share=_ratio(rollback, useful) or 0.0,
         restart_gpu_share=_ratio(restart, useful) or 0.0,
         lost_gpu_share=_ratio(rollback + restart, useful) or 0.0,
+        useful_gpu_share=_ratio(_useful(outcome.lives), outcome.held),
         best_effort_fruitless_most=max(
             (life.fruitless for life in everybody if life.work.deadline is None), default=0
         ),
@@ -144,6 +177,10 @@ def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
         partial_gpu_hours=outcome.partial_loaded / model.HOUR,
         partial_gpu_share=_ratio(outcome.partial_loaded, capacity) or 0.0,
         idle_wanted_share=_ratio(outcome.idle_wanted, capacity) or 0.0,
+        forecast_kept_share=_ratio(off.count(0), len(off)),
+        forecast_error_s=spread([ms / 1000 for ms in off if ms]),
+        by_width=_classes(dated, lambda life: width_name(life.work.gpus)),
+        by_tightness=_classes(dated, _tightness),
         verdicts=_verdicts(dated),
         promised=len(promised),
         promised_ratio=_ratio(len(promised), len(dated)),
@@ -176,6 +213,53 @@ def _verdicts(dated: Iterable[lives.Life]) -> dict[str, dict[str, int]]:
         if life.first_level is not None:
             found[life.first_level.value]["met" if in_time(life) else "missed"] += 1
     return {level: counts for level, counts in found.items() if any(counts.values())}
+
+
+def width_name(gpus: int) -> str:
+    """The class of a width, in words."""
+    place = bisect.bisect_right(WIDTHS, gpus) - 1
+    if place < 0:
+        return "0"
+    low = WIDTHS[place]
+    if place + 1 == len(WIDTHS):
+        return f"{low}+"
+    high = WIDTHS[place + 1] - 1
+    return f"{low}" if low == high else f"{low}-{high}"
+
+
+def _tightness(life: lives.Life) -> str:
+    work = life.work
+    assert work.deadline is not None
+    place = bisect.bisect_right(TIGHTNESS, (work.deadline - work.submit) / work.duration)
+    if not place:
+        return f"below {TIGHTNESS[0]:g}"
+    low = f"{TIGHTNESS[place - 1]:g}"
+    return f"{low}+" if place == len(TIGHTNESS) else f"{low}-{TIGHTNESS[place]:g}"
+
+
+def _classes(dated: Iterable[lives.Life], kind: Callable[[lives.Life], str]) -> dict[str, Class]:
+    """Deadline jobs by a kind, in the order of the numbers that the kinds begin with."""
+    all_, met = Counter[str](), Counter[str]()
+    for life in dated:
+        name = kind(life)
+        all_[name] += 1
+        met[name] += in_time(life)
+    names = sorted(all_, key=_least)
+    return {name: Class(all_[name], met[name], _ratio(met[name], all_[name])) for name in names}
+
+
+def _least(name: str) -> float:
+    return 0.0 if name.startswith("below") else float(name.rstrip("+").partition("-")[0])
+
+
+def _off(life: lives.Life, told: tuple[int, int]) -> int:
+    """How far (ms) an end is outside of what was forecast; 0 within."""
+    assert life.completed is not None
+    return max(told[0] - life.completed, life.completed - told[1], 0)
+
+
+def _useful(some: Iterable[lives.Life]) -> int:
+    return _gpu_ms(some, lambda life: life.saved if life.completed is None else life.work.duration)
 
 
 def _broken(life: lives.Life) -> str | None:

@@ -57,8 +57,8 @@ class Life:
     `first_start` and `completed` are None until then. `lost` sums run time done again, `restoring` the time
     spent on starts after a suspension; `preempted` counts suspensions for others, `struck` runs that a mishap
     of a node ended. `fruitless` is the most suspensions in a row that saved nothing.
-    `first_level` is the verdict at submit. `promised` says that it ever had a slot, `broken` why
-    the last promise was taken back.
+    `first_level` is the verdict at submit, `first_finish` the first forecast of its end. `promised` says that
+    it ever had a slot, `broken` why the last promise was taken back.
     """
 
     uid: str
@@ -92,6 +92,7 @@ class Life:
     lost: int = 0
     restoring: int = 0
     first_level: model.Level | None = None
+    first_finish: tuple[int, int] | None = None
     seen: model.Job | None = None
 
     def engine_job(self, costs: Costs) -> model.Job:

@@ -80,7 +80,7 @@ def as_json(result: Result) -> dict[str, Any]:
     `bound` is None where nobody asked for it.
     """
     found = dataclasses.asdict(result.seen)
-    verdicts = found.pop("verdicts")
+    parts = {name: found.pop(name) for name in ("by_width", "by_tightness", "verdicts")}
     made: dict[str, Any] = _rounded(
         {
             "policy": result.options.policy,
@@ -89,7 +89,7 @@ def as_json(result: Result) -> dict[str, Any]:
             **found,
             "bound": result.bound,
             "share_of_bound": _of(result.seen.deadline_ratio, result.bound),
-            "verdicts": verdicts,
+            **parts,
             "dropped": dict(result.dropped),
             "passes": result.passes,
             "decision_p50_s": result.latency_s.p50,
@@ -132,6 +132,7 @@ def _rows(result: Result) -> list[tuple[str, str]]:
         ("submission to completion", _span(seen.jct_s)),
         ("the same without a deadline, mean", _hours(seen.best_effort_jct_mean_s)),
         ("bounded slowdown", _spread(seen.slowdown)),
+        ("load", _share(seen.load)),
         ("GPUs in use while jobs arrived", _share(seen.gpu_allocation)),
         ("GPUs idle while jobs waited", _share(seen.idle_wanted_share)),
     ]
@@ -141,6 +142,9 @@ def _rows(result: Result) -> list[tuple[str, str]]:
     if result.bound is not None:
         share = _share(_of(seen.deadline_ratio, result.bound))
         rows.insert(1, ("no policy could meet more than", f"{_share(result.bound)}; this is {share} of it"))
+    if seen.forecast_kept_share is not None:
+        rows.append(("ended within the first forecast", _share(seen.forecast_kept_share)))
+        rows.append(("error of the other forecasts", _span(seen.forecast_error_s)))
     for level, counts in seen.verdicts.items():
         rows.append((f"first told {level}", f"{counts['met']:,} met, {counts['missed']:,} missed"))
     if seen.promised:

@@ -34,9 +34,9 @@ class Progress:
 class Outcome:
     """What became of a replay: everybody's life in the order of the trace, the clock's first and last ms.
 
-    From the first to the last submission, in GPU × ms: `held_loaded` by gangs, `partial_loaded` by incomplete
-    ones, `idle_wanted` by nobody while somebody waited. `stuck` says that jobs are left for which nothing
-    will ever happen.
+    `counted` are the first and last ms of submissions that count. Between them, in GPU × ms: `held_loaded` by
+    gangs, `partial_loaded` by incomplete ones, `idle_wanted` by nobody while somebody waited; `held` is of
+    the whole time. `stuck` says that jobs are left for which nothing will ever happen.
     """
 
     lives: list[lives.Life]
@@ -48,6 +48,8 @@ class Outcome:
     idle_wanted: int
     stuck: bool
     partial_loaded: int = 0
+    held: int = 0
+    counted: tuple[int, int] = (0, 1 << 62)
 
 
 class Replay:
@@ -61,6 +63,8 @@ class Replay:
         *,
         config: model.Config,
         pass_every: int = 1000,
+        warm_up: int = 0,
+        cool_down: int = 0,
     ) -> None:
         self._works, self._world, self._estimator = load.works, place, estimator
         self._config, self._every = config, pass_every
@@ -70,9 +74,15 @@ class Replay:
         self._width = len(str(len(load.works)))
         self._began = load.works[0].submit if load.works else workload.EPOCH
         self._last_submit = load.works[-1].submit if load.works else self._began
+        self._counted = (self._began + warm_up, self._last_submit - cool_down)
         self._due: int | None = None
         self._last_pass = self._began - pass_every
-        self._passes = self._held = self._idle = self._partial = 0
+        self._passes = self._held = self._loaded = self._idle = self._partial = 0
+
+    @property
+    def counted(self) -> tuple[int, int]:
+        """The first and last ms (since the epoch) of submissions that count."""
+        return self._counted
 
     def run(
         self,
@@ -108,10 +118,12 @@ class Replay:
             ended=now,
             last_submit=self._last_submit,
             passes=self._passes,
-            held_loaded=self._held,
+            held_loaded=self._loaded,
             idle_wanted=self._idle,
             stuck=bool(place.jobs),
             partial_loaded=self._partial,
+            held=self._held,
+            counted=self._counted,
         )
 
     def _next(self) -> int | None:
@@ -129,9 +141,11 @@ class Replay:
         return self._works[index].submit + self._world.costs.lag
 
     def _count(self, now: int, at: int) -> None:
-        """Sum up what the GPUs did from `now` to `at`, as far as jobs were still being submitted."""
-        place, loaded = self._world, min(at, self._last_submit) - min(now, self._last_submit)
-        self._held += place.busy * loaded
+        """Sum up what the GPUs did from `now` to `at`, as far as submissions counted then."""
+        place, (since, until) = self._world, self._counted
+        loaded = min(max(at, since), until) - min(max(now, since), until)
+        self._held += place.busy * (at - now)
+        self._loaded += place.busy * loaded
         self._partial += place.partial * loaded
         if place.waiting:
             self._idle += (place.gpus - place.busy) * loaded

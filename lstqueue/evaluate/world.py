@@ -258,6 +258,8 @@ class World:
         life.seen = None
         if life.first_level is None and update.verdict is not None:
             life.first_level = update.verdict.level
+        if life.first_finish is None and update.verdict is not None:
+            life.first_finish = update.verdict.finish
 
     def _admit(self, admission: model.Admission, now: int) -> None:
         life, costs = self.jobs[admission.uid], self.costs

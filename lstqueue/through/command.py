@@ -59,6 +59,8 @@ def _refuse(options: command.Options) -> None:
         "--gpu-failures": options.gpu_failures,
         "--drains": options.drains,
         "--inventory": options.inventory,
+        "--warm-up": command.duration(options.warm_up, "--warm-up"),
+        "--cool-down": command.duration(options.cool_down, "--cool-down"),
         "--lag": "lag" in options.costs and command.duration(options.costs["lag"], "--lag"),
         "--log": options.log_path,
         "--report": options.report_path,

@@ -57,6 +57,7 @@ def run(
     audit: bool = True,
     wear: mishaps.Wear | None = None,
     policy: policies.Policy | None = None,
+    **more: Any,
 ) -> Ran:
     """Replay works on nodes of eight GPUs with exact estimates, as a policy has it or as is given."""
     policy = policy or policies.named("lst")
@@ -75,7 +76,7 @@ def run(
             assert invariants.of_plan(snapshot, plan) == ()
             assert justice.of_plan(snapshot, plan, config) == ()
 
-    again = replay.Replay(load, place, estimates.Exact(), config=config, pass_every=pass_every)
+    again = replay.Replay(load, place, estimates.Exact(), config=config, pass_every=pass_every, **more)
     outcome = again.run(decided=decided, decider=decide.decide)
     assert books.violations == []
     events = [line.split(" ") for line in lines.getvalue().splitlines()]

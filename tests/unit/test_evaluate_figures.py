@@ -11,9 +11,8 @@ SHAPE = world.Shape(2, 8)
 
 
 def _life(key: str, *, completed: int | None, **more: object) -> lives.Life:
-    fields = {
-        name: more.pop(name) for name in ("lost", "restoring", "preempted", "first_level") if name in more
-    }
+    own = ("lost", "restoring", "preempted", "first_level", "first_finish")
+    fields = {name: more.pop(name) for name in own if name in more}
     made = lives.Life(key, work(key, **more), (), None)
     made.completed = None if completed is None else EPOCH + completed
     made.first_start = made.work.submit
@@ -139,3 +138,47 @@ def test_the_books_notice_a_job_known_before_it_was_submitted() -> None:
     books = _books()
     books.arrived(_placed("a"), EPOCH - 1)
     assert books.broken == 1
+
+
+def test_jobs_outside_of_the_time_that_counts_are_in_no_figure() -> None:
+    works = [
+        work("early", runs=HOUR, due=2 * HOUR),
+        work("counts", at=2 * HOUR, runs=HOUR, due=2 * HOUR),
+        work("late", at=9 * HOUR, runs=2 * HOUR, due=HOUR),
+    ]
+    ran = replays.run(works, nodes=1, warm_up=HOUR, cool_down=HOUR)
+    seen = figures.of(ran.outcome, world.Shape(1, 8))
+    assert (seen.jobs, seen.jobs_not_counted, seen.deadline_ratio) == (1, 2, 1.0)
+    assert seen.gpu_allocation == pytest.approx(1 / 7, abs=0.001)  # an hour of the seven from 1 to 8
+    assert seen.load == pytest.approx(1 / 7)
+    assert seen.useful_gpu_share == pytest.approx(1.0, abs=0.001)
+
+
+def test_deadlines_are_counted_by_width_and_tightness() -> None:
+    seen = _of(
+        _life("a", gpus=1, due=2 * HOUR, completed=HOUR),
+        _life("b", gpus=3, due=80 * MINUTE, completed=2 * HOUR),
+        _life("c", gpus=130, due=30 * MINUTE, completed=2 * HOUR),
+        _life("d", gpus=2, due=80 * MINUTE, completed=HOUR),
+    )
+    assert seen.by_width == {
+        "1": figures.Class(1, 1, 1.0), "2-3": figures.Class(2, 1, 0.5), "128+": figures.Class(1, 0, 0.0)
+    }  # fmt: skip
+    assert seen.by_tightness == {
+        "below 1": figures.Class(1, 0, 0.0),
+        "1.25-1.5": figures.Class(2, 1, 0.5),
+        "2-3": figures.Class(1, 1, 1.0),
+    }
+
+
+def test_ends_are_held_against_the_first_forecast() -> None:
+    told = (EPOCH + HOUR, EPOCH + 2 * HOUR)
+    seen = _of(
+        _life("within", completed=90 * MINUTE, first_finish=told),
+        _life("early", completed=50 * MINUTE, first_finish=told),
+        _life("late", completed=150 * MINUTE, first_finish=told),
+        _life("never-told", completed=150 * MINUTE),
+    )
+    assert seen.forecast_kept_share == pytest.approx(1 / 3)
+    assert seen.forecast_error_s.mean == 20 * 60
+    assert seen.forecast_error_s.most == 30 * 60

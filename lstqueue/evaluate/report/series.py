@@ -21,8 +21,6 @@ Floats = npt.NDArray[np.float64]
 Interval = tuple[float, float, float]
 """From, to, and the weight that counts meanwhile."""
 
-WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
-"""Gang widths in GPUs from which a row of its own begins."""
 SLACKS = (("cannot be met", None, 0), ("below 1 h", 0, 1), ("1 to 4 h", 1, 4), ("4 h to 1 day", 4, 24))
 SLACK_NAMES = (*[name for name, _, _ in SLACKS], "1 day and more")
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -151,8 +149,8 @@ def widths(seen: Recorded) -> list[Width]:
     """Waits and deadlines by gang width, narrow first; widths that nobody has are left out."""
     groups: dict[int, list[lives.Life]] = {}
     for life in seen.outcome.lives:
-        groups.setdefault(bisect.bisect_right(WIDTHS, life.work.gpus) - 1, []).append(life)
-    return [_width(place, groups[place]) for place in sorted(groups)]
+        groups.setdefault(bisect.bisect_right(figures.WIDTHS, life.work.gpus) - 1, []).append(life)
+    return [_width(groups[place]) for place in sorted(groups)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +190,7 @@ def margins(seen: Recorded) -> list[Margin]:
     return [*found, Margin("never ended", never, False)] if never else found
 
 
-def _width(place: int, some: Sequence[lives.Life]) -> Width:
+def _width(some: Sequence[lives.Life]) -> Width:
     dated = [life for life in some if life.work.deadline is not None]
     waits = sorted(
         (life.first_start - life.work.submit) / 1000 for life in some if life.first_start is not None
@@ -202,17 +200,6 @@ def _width(place: int, some: Sequence[lives.Life]) -> Width:
         if waits
         else ()
     )
-    return Width(
-        _named(place), len(some), len(dated), sum(1 for life in dated if figures.in_time(life)), quantiles
-    )
-
-
-def _named(place: int) -> str:
-    """The widths of a class in words."""
-    if place < 0:
-        return "0"
-    low = WIDTHS[place]
-    if place + 1 == len(WIDTHS):
-        return f"{low}+"
-    high = WIDTHS[place + 1] - 1
-    return f"{low}" if low == high else f"{low}–{high}"
+    name = figures.width_name(some[0].work.gpus).replace("-", "–")
+    met = sum(1 for life in dated if figures.in_time(life))
+    return Width(name, len(some), len(dated), met, quantiles)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 NOTHING = "–"
-_PARTS = ("_ratio", "_share", "bound", "share_of_bound", "gpu_allocation")
+_PARTS = ("_ratio", "_share", "load", "bound", "share_of_bound", "gpu_allocation")
 _CATALOGUE: Mapping[str, tuple[str, str]] = {
     "policy": ("Policy", ""),
     "trace": ("Trace", ""),
@@ -59,6 +59,13 @@ _CATALOGUE: Mapping[str, tuple[str, str]] = {
     "virtual_s": ("Time replayed", ""),
     "speedup": ("Replayed faster than real time", "×"),
     "peak_rss_mib": ("Peak memory", "MiB"),
+    "jobs_not_counted": ("Jobs submitted before or after that", "jobs"),
+    "load": ("Load: GPU time that jobs need, of all GPUs", ""),
+    "useful_gpu_share": ("Useful GPU time, of what gangs held", ""),
+    "forecast_kept_share": ("Jobs that ended within their first forecast", ""),
+    "forecast_error_s": ("Error of the other forecasts", ""),
+    "by_width": ("By GPUs of the gang", ""),
+    "by_tightness": ("By time to the deadline over run time", ""),
     "verdicts": ("First told", ""),
     "dropped": ("Rows left out", "rows"),
 }
@@ -150,10 +157,11 @@ def _figure(key: str, value: Any) -> Figure:
         return Figure(key, label, "yes" if value else "no", "")
     if not isinstance(value, (int, float)):
         return Figure(key, label, NOTHING if value is None else clean(str(value)), "")
-    own = root.endswith(("_s", *_PARTS))
-    return Figure(
-        key, label, said(root, value), "" if own else unit or ("jobs" if root == "verdicts" else "")
-    )
+    leaf = rest.rpartition(".")[2]
+    by = leaf if leaf.endswith(_PARTS) else root
+    own = by.endswith(("_s", *_PARTS))
+    jobs = root in ("verdicts", "by_width", "by_tightness")
+    return Figure(key, label, said(by, value), "" if own else unit or ("jobs" if jobs else ""))
 
 
 def named(key: str) -> str:
