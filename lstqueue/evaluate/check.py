@@ -90,6 +90,9 @@ class Books:
             self.broken += 1
             self.violations.append(f"{self._used[node]} GPUs stay used on {node} of {gpus}")
 
+    def serves(self, node: str, gpus: int, at: int) -> None:
+        """What may not be used is not taken, as `admitted` sees."""
+
     def _keeps(self, life: lives.Life, at: int, kept: int, *, asked: bool) -> None:
         ran = max(0, at - self._began.get(life.uid, at))
         if not asked and self._saves:  # it may have been asked: a drain

@@ -21,6 +21,8 @@ TIGHTNESS = (1.0, 1.25, 1.5, 2.0, 3.0)
 """Limits of classes of tightness: time from submission to deadline over run time."""
 WIDE = 16
 """GPUs from which a gang counts as wide."""
+FORECAST_LEAST = 5 * model.MINUTE
+"""By how much an end may at least be off a forecast that was kept."""
 BOUNDED = 60_000
 """Run time in ms below which slowdown counts a job as that long, as in Feitelson's bounded slowdown."""
 
@@ -67,7 +69,7 @@ class Figures:
         best_effort_jct_mean_s: Mean from submission to completion of jobs without a deadline.
         best_effort_fruitless_most: The most suspensions in a row of such a job that saved nothing.
         useful_gpu_share: Useful GPU time, of the time that GPUs were held for it.
-        forecast_kept_share: Of jobs that were forecast an end, those that ended within that.
+        forecast_kept_share: Of jobs that were forecast an end, those that ended within that, all but.
         forecast_error_s: By how much the others ended before or after it.
         by_width: Deadline jobs, met and ratio, by GPUs of the gang.
         by_tightness: The same by time from submission to deadline over run time.
@@ -253,9 +255,13 @@ def _least(name: str) -> float:
 
 
 def _off(life: lives.Life, told: tuple[int, int]) -> int:
-    """How far (ms) an end is outside of what was forecast; 0 within."""
+    """How far (ms) an end is outside of what was forecast; 0 where that is little enough not to be told.
+
+    As a status is not written anew for less: 5 minutes, or a tenth of the time since the submission.
+    """
     assert life.completed is not None
-    return max(told[0] - life.completed, life.completed - told[1], 0)
+    off = max(told[0] - life.completed, life.completed - told[1])
+    return off if off > max(FORECAST_LEAST, (life.completed - life.work.submit) // 10) else 0
 
 
 def _useful(some: Iterable[lives.Life]) -> int:

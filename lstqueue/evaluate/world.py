@@ -65,6 +65,9 @@ class Witness(Protocol):
     def resized(self, node: str, gpus: int) -> None:
         """A node has so many GPUs from now on."""
 
+    def serves(self, node: str, gpus: int, at: int) -> None:
+        """So many of them can be used from now on."""
+
     def released(self, life: lives.Life, at: int) -> None:
         """All room of a gang is free."""
 
@@ -351,7 +354,7 @@ class World:
             self._log.note(at, f"{mishap.kind.value}-{'begins' if begins else 'ends'}", name)
             if begins:
                 self._hit(mishap, name, at)
-            self._refit(mishap.node, name)
+            self._refit(mishap.node, name, at)
         return bool(changes)
 
     def _hit(self, mishap: mishaps.Mishap, name: str, at: int) -> None:
@@ -392,7 +395,7 @@ class World:
             witness.struck(life, at, kept)
         self._gone(life, at)
 
-    def _refit(self, index: int, name: str) -> None:
+    def _refit(self, index: int, name: str, at: int) -> None:
         """Give the node the shape that what lasts leaves of it."""
         down = self._wear.down
         gpus = self._machines[index].gpus - ((index, mishaps.Kind.GPU) in down)
@@ -404,6 +407,8 @@ class World:
         )
         for witness in self._witnesses:
             witness.resized(name, gpus)
+            node = self._nodes[name]
+            witness.serves(name, gpus if node.ready and not node.unschedulable else 0, at)
 
     def _drop(self, drop: model.Drop, now: int) -> None:
         life = self.jobs[drop.uid]

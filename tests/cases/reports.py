@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from cases import replays
 from lstqueue.engine import decide, model
-from lstqueue.evaluate import digest, estimates, figures, lives, output, replay, workload, world
+from lstqueue.evaluate import digest, estimates, figures, lives, mishaps, output, replay, workload, world
 from lstqueue.evaluate.report import record, series
 
 
@@ -20,11 +20,13 @@ def recorded(
     nodes: int = 1,
     costs: lives.Costs = replays.FREE,
     queue: model.Queue | None = None,
+    wear: mishaps.Wear | None = None,
 ) -> series.Recorded:
     """Replay works on nodes of eight GPUs with exact estimates, and take down what a report needs."""
     recorder = record.Recorder()
+    asked = queue or model.Queue("q")
     place = world.World(
-        world.Shape(nodes, 8), costs, queue or model.Queue("q"), log=digest.Log(), witnesses=[recorder]
+        world.Shape(nodes, 8), costs, asked, log=digest.Log(), witnesses=[recorder], wear=wear
     )
     load = workload.Workload("made up", workload.ordered(works))
     again = replay.Replay(load, place, estimates.Exact(), config=model.Config())

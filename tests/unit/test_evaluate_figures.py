@@ -174,7 +174,7 @@ def test_deadlines_are_counted_by_width_and_tightness() -> None:
 def test_ends_are_held_against_the_first_forecast() -> None:
     told = (EPOCH + HOUR, EPOCH + 2 * HOUR)
     seen = _of(
-        _life("within", completed=90 * MINUTE, first_finish=told),
+        _life("within", completed=125 * MINUTE, first_finish=told),
         _life("early", completed=50 * MINUTE, first_finish=told),
         _life("late", completed=150 * MINUTE, first_finish=told),
         _life("never-told", completed=150 * MINUTE),

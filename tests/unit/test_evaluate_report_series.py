@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from cases import replays, reports
-from cases.replays import HOUR, MINUTE, work
+from cases.replays import EPOCH, HOUR, MINUTE, work
 from lstqueue.engine import model
-from lstqueue.evaluate import figures, lives, world
-from lstqueue.evaluate.report import gantt, series
+from lstqueue.evaluate import figures, lives, mishaps, world
+from lstqueue.evaluate.report import curves, gantt, series
 
 COSTS = lives.Costs(launch=MINUTE, restore=5 * MINUTE, checkpoint=30 * MINUTE, termination=5_000)
 
@@ -134,3 +134,18 @@ def test_a_record_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with_it = reports.recorded(works).outcome
     assert [life.completed for life in without.lives] == [life.completed for life in with_it.lives]
     assert without.passes == with_it.passes
+
+
+def test_what_is_out_of_service_is_drawn_and_no_capacity() -> None:
+    rates = mishaps.Rates(failures=3000.0, gpu_failures=3000.0, repair=HOUR)
+    wear = mishaps.Wear(rates, 2, seed=1, since=EPOCH)
+    seen = reports.recorded([work("a", gpus=4, runs=20 * HOUR)], nodes=2, wear=wear)
+    kinds = {outage.gpus for outage in seen.record.outages}
+    assert kinds >= {1, 8}
+    assert all(outage.until > outage.since for outage in seen.record.outages)
+    lost = sum(outage.gpus * (outage.until - outage.since) for outage in seen.record.outages)
+    (mean,) = series.in_service(seen, seen.edges(1))
+    assert mean == pytest.approx(16 - lost / (seen.length * 1000))
+    for shown in (gantt.fullness(seen), gantt.gangs(seen)):
+        assert shown.draw(900.0).findall(".//*[@class='out']")
+    assert "out of service on average" in curves.gpus(seen).said

@@ -28,8 +28,8 @@ def gpus(seen: series.Recorded) -> plot.Plot:
         drawn += axes.up(full, _capacity_steps(seen.gpus), left, right)
         drawn += axes.across(clock, dates, 24, 170, said=False)
         drawn += _area(edges, used, clock, full, "met")
-        drawn.append(svg.line(left, full(seen.gpus), right, full(seen.gpus), "bound"))
-        drawn.append(svg.text(right, 18, f"all {seen.gpus:,} GPUs", kind="value", anchor="end"))
+        drawn.append(svg.path(_steps(edges, series.in_service(seen, edges), clock, full), "bound-line"))
+        drawn.append(svg.text(right, 18, limit, kind="value", anchor="end"))
         drawn.append(svg.text(0, 214, "GPUs that waiting gangs ask for", kind="label"))
         drawn += axes.up(asked, axes.whole_steps(most, 4), left, right)
         drawn += axes.across(clock, dates, 226, 316)
@@ -37,6 +37,7 @@ def gpus(seen: series.Recorded) -> plot.Plot:
         drawn += [*_arrivals(seen, clock, 24, 170), *_arrivals(seen, clock, 226, 316)]
         return svg.drawing(width, 340, said, *drawn)
 
+    limit = f"all {seen.gpus:,} GPUs" if not seen.record.outages else f"in service, of {seen.gpus:,}"
     rough, fine = seen.edges(ROWS), seen.edges(plot.bins(plot.NARROW + 1))
     used, wanted = series.in_use(seen, rough), series.asked_for(seen, rough)
     mean, most_asked = float(series.in_use(seen, seen.edges(1))[0]), float(series.asked_for(seen, fine).max())
@@ -44,6 +45,9 @@ def gpus(seen: series.Recorded) -> plot.Plot:
         f"On average {mean:,.0f} of {seen.gpus:,} GPUs were in use from the first submission to the last "
         f"end, {words.share(mean / max(seen.gpus, 1))}; waiting gangs asked for up to {most_asked:,.0f} more."
     )
+    if seen.record.outages:
+        out = seen.gpus - float(series.in_service(seen, seen.edges(1))[0])
+        said += f" {words.count(round(out, 1))} were out of service on average."
     table = [(*_when(rough, row), f"{used[row]:,.1f}", f"{wanted[row]:,.1f}") for row in range(ROWS)]
     return plot.Plot(
         "gpus", "GPUs in use and asked for over time", said,
@@ -123,7 +127,7 @@ def losses(seen: series.Recorded) -> plot.Plot:
     mishaps = int(found.struck.sum())
     what = "suspensions and mishaps" if mishaps else "suspensions"
     said = (
-        f"{int(found.suspensions.sum()):,} suspensions for other jobs{_struck(mishaps)} cost "
+        f"{_suspensions(int(found.suspensions.sum()))} for other jobs{_struck(mishaps)} cost "
         f"{again + restarts:,.0f} GPU hours: {again:,.0f} of work since the last checkpoint, done "
         f"again, and {restarts:,.0f} of restarts."
     )
@@ -144,8 +148,14 @@ def losses(seen: series.Recorded) -> plot.Plot:
     )  # fmt: skip
 
 
+def _suspensions(count: int) -> str:
+    return "One suspension" if count == 1 else f"{count:,} suspensions"
+
+
 def _struck(mishaps: int) -> str:
-    return f" and {mishaps:,} runs that mishaps ended" if mishaps else ""
+    if not mishaps:
+        return ""
+    return " and one run that a mishap ended" if mishaps == 1 else f" and {mishaps:,} runs that mishaps ended"
 
 
 def _per_bin(seen: series.Recorded, more: str) -> str:

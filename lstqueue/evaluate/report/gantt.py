@@ -46,6 +46,10 @@ class Map:
         self._groups = [names[first : first + self.size] for first in range(0, len(names), self.size or 1)]
         place = {name: index for index, group in enumerate(self._groups) for name in group}
         self._held: list[list[series.Interval]] = [[] for _ in self._groups]
+        self._out: list[list[series.Interval]] = [[] for _ in self._groups]
+        for outage in seen.record.outages:
+            since, until = seen.clock(outage.since), seen.clock(outage.until)
+            self._out[place[outage.node]].append((since, until, outage.gpus))
         for stay in seen.record.stays:
             for node, gpus in stay.places:
                 self._held[place[node]].append((seen.clock(stay.since), seen.clock(stay.until), gpus))
@@ -55,11 +59,18 @@ class Map:
         """Of the rows."""
         return [group[0] if len(group) == 1 else f"{group[0]} …" for group in self._groups]
 
+    def out(self, columns: int) -> list[series.Floats]:
+        """The part of each row's GPUs that was out of service, by column."""
+        return self._parts(self._out, columns)
+
     def shares(self, columns: int) -> list[series.Floats]:
         """The part of each row's GPUs that was in use, by column."""
+        return self._parts(self._held, columns)
+
+    def _parts(self, of: Sequence[Sequence[series.Interval]], columns: int) -> list[series.Floats]:
         edges, nodes = self._seen.edges(columns), self._seen.record.nodes
         capacities = [max(sum(nodes[name] for name in group), 1) for group in self._groups]
-        return [series.means(held, edges) / gpus for held, gpus in zip(self._held, capacities, strict=True)]
+        return [series.means(held, edges) / gpus for held, gpus in zip(of, capacities, strict=True)]
 
 
 def fullness(seen: series.Recorded) -> plot.Plot:
@@ -89,12 +100,15 @@ def _map(seen: series.Recorded, full: Map, width: float, said: str) -> svg.Eleme
     clock = axes.Scale(0, seen.length, left, right)
     drawn = [svg.box(left, top, right - left, bottom - top, "empty")]
     drawn += axes.across(clock, axes.times(0, seen.length, plot.ticks(width)), top, bottom)
-    drawn += _cells(full.shares(columns), left, (right - left) / columns, top, high)
+    wide = (right - left) / columns
+    drawn += _out(full.out(columns), left, wide, top, high)
+    drawn += _cells(full.shares(columns), left, wide, top, high)
     for index in range(0, len(names), 1 if high > 12 else 2):
         y = top + high * index + high / 2 + 4
         drawn.append(svg.text(left - 6, y, words.short(names[index], LONGEST), kind="tick", anchor="end"))
     kinds = [("empty", "none"), ("heat1", f"below {1 / LEVELS:.0%}")]
     kinds += [(f"heat{to}", f"{(to - 1) / LEVELS:.0%} to {to / LEVELS:.0%}") for to in list(_levels())[1:]]
+    kinds += [("out", "out of service")] if seen.record.outages else []
     below, end = axes.legend(kinds, left if width > plot.NARROW else 0, bottom + 32, width)
     return svg.drawing(width, end, said, *drawn, *below)
 
@@ -121,11 +135,13 @@ def gangs(seen: series.Recorded) -> plot.Plot:
                 svg.text(left - 6, y + high / 2 + 4, words.short(name, LONGEST), kind="tick", anchor="end")
             )
             drawn.append(svg.line(left, y + high - 1, right, y + high - 1, "grid"))
+        drawn += _outages(seen, chosen, names, clock, top, lane, high)
         for stay, node, first, count in lanes:
             drawn.append(_bar(seen, stay, clock, top + high * node + 1 + lane * first, lane * count))
         kinds = [("met", "meets its deadline"), ("missed", "misses it"), ("none", "has none")]
         kinds += [("starting swatch", "starts up"), ("stopped", "ends in a suspension")]
         kinds += [("late", "ends in a mishap")] if any(stay.struck for stay in chosen.stays) else []
+        kinds += [("out", "out of service")] if seen.record.outages else []
         below, end = axes.legend(kinds, min(left, seen_at_once / 10), bottom + 32, seen_at_once)
         return svg.drawing(width, end, said, *drawn, *below, least=WIDE)
 
@@ -213,6 +229,42 @@ def _bar(seen: series.Recorded, stay: record.Stay, clock: axes.Scale, y: float, 
     if (stay.struck or stay.stopped is not None) and wide > 1.5 and clock.end > end:
         drawn.append(svg.box(end - 1.5, y, 1.5, high - 0.5, "late" if stay.struck else "stopped"))
     return drawn
+
+
+def _outages(
+    seen: series.Recorded,
+    chosen: Window,
+    names: Sequence[str],
+    clock: axes.Scale,
+    top: float,
+    lane: float,
+    high: float,
+) -> list[svg.Element]:
+    """What of the nodes could not be used, behind the gangs; of a lost GPU the last lane."""
+    place = {name: index for index, name in enumerate(names)}
+    drawn = []
+    for outage in seen.record.outages:
+        since, until = seen.clock(outage.since), seen.clock(outage.until)
+        if outage.node not in place or until <= chosen.begin or since >= chosen.end:
+            continue
+        bottom = top + high * place[outage.node] + 1 + lane * seen.record.nodes[outage.node]
+        begin, end = clock(since), clock(until)
+        tall = lane * outage.gpus
+        tip = f"{outage.node}: {outage.gpus:,} GPUs out of service for {words.span(until - since)}"
+        drawn.append(svg.box(begin, bottom - tall, max(end - begin, 1.0), tall, "out", tip))
+    return drawn
+
+
+def _out(
+    rows: Sequence[series.Floats], left: float, wide: float, top: float, high: float
+) -> list[svg.Element]:
+    """Cells of a map most of which was out of service."""
+    parts = [
+        f"M{left + wide * column:.1f} {top + high * index:.1f}h{wide:.2f}v{high - 1}h-{wide:.2f}z"
+        for index, row in enumerate(rows)
+        for column in (row > 0.5).nonzero()[0].tolist()
+    ]
+    return [svg.el("path", {"d": "".join(parts), "class": "out"})] if parts else []
 
 
 def _kind(stay: record.Stay) -> str:

@@ -40,6 +40,16 @@ class Stay:
     until: int = -1
 
 
+@dataclass(slots=True)
+class Outage:
+    """So many GPUs of a node could not be used from `since` to `until`; ms since the epoch."""
+
+    node: str
+    gpus: int
+    since: int
+    until: int = -1
+
+
 class End(enum.Enum):
     """What ended a run."""
 
@@ -59,7 +69,7 @@ class Loss:
 
 
 class Recorder:
-    """A witness of a `world.World`; `finish` before reading `waits`, `stays` and `losses`.
+    """A witness of a `world.World`; `finish` before reading `waits`, `stays`, `losses` and `outages`.
 
     `nodes` are the GPUs of every node that was ever there, by name and in the cluster's order.
     """
@@ -70,6 +80,8 @@ class Recorder:
         self.waits: list[Wait] = []
         self.stays: list[Stay] = []
         self.losses: list[Loss] = []
+        self.outages: list[Outage] = []
+        self._out: dict[str, Outage] = {}
         self._waiting: dict[str, tuple[lives.Life, int]] = {}
         self._staying: dict[str, Stay] = {}
         self._counted: dict[str, tuple[int, int]] = {}
@@ -111,6 +123,14 @@ class Recorder:
         """A node counts by what it has when it is whole."""
         self.nodes[node] = max(self.nodes.get(node, 0), gpus)
 
+    def serves(self, node: str, gpus: int, at: int) -> None:
+        """What it lacks of what it has when it is whole is out of service."""
+        if (before := self._out.pop(node, None)) is not None:
+            before.until = at
+        if lacking := self.nodes.get(node, gpus) - gpus:
+            self._out[node] = Outage(node, lacking, at)
+            self.outages.append(self._out[node])
+
     def released(self, life: lives.Life, at: int) -> None:
         """Its places are free."""
         self._staying.pop(life.uid).until = at
@@ -130,6 +150,8 @@ class Recorder:
         for stay in list(self._staying.values()):
             self._lost(stay.life, at, End.DONE)
         self._staying.clear()
+        for outage in self._out.values():
+            outage.until = at
 
     def _waited(self, uid: str, until: int) -> None:
         life, since = self._waiting.pop(uid)

@@ -80,6 +80,14 @@ def in_use(seen: Recorded, edges: Floats) -> Floats:
     return means(((seen.clock(s.since), seen.clock(s.until), s.life.work.gpus) for s in stays), edges)
 
 
+def in_service(seen: Recorded, edges: Floats) -> Floats:
+    """GPUs that could be used."""
+    out = seen.record.outages
+    lost = means(((seen.clock(o.since), seen.clock(o.until), o.gpus) for o in out), edges)
+    found: Floats = seen.gpus - lost
+    return found
+
+
 def asked_for(seen: Recorded, edges: Floats) -> Floats:
     """GPUs that waiting gangs want."""
     waits = seen.record.waits

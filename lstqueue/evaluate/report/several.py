@@ -32,7 +32,7 @@ def content(
     drawn: list[plot.Plot] = []
     tables: list[svg.Element] = []
     for number, (trace, policies) in enumerate(traces.items()):
-        title = f", {_short(trace)}" if len(traces) > 1 else ""
+        title = f", {words.trace(trace)}" if len(traces) > 1 else ""
         drawn += _plots(found, trace, policies, number=number, title=title)
         tables += [
             svg.el("h3", {}, trace),
@@ -76,7 +76,7 @@ def _lead(found: Found, names: Sequence[str], cluster: str) -> str:
     where = f", on {cluster}" if cluster else ""
     return (
         f"{len(names)} policies met the same jobs and deadlines for each of {seeds(found)} of "
-        f"{of}{', '.join(words.clean(trace) for trace in traces)}{where}. Replayed by the operator's own "
+        f"{of}{', '.join(words.trace(trace) for trace in traces)}{where}. Replayed by the operator's own "
         "decision code on a virtual clock."
     )
 
@@ -94,13 +94,13 @@ def _headline(found: Found) -> str:
 def _alone(first: str, trace: str, policies: Found) -> str:
     mine = policies[first]["deadline_ratio"]
     met = "had no deadlines to meet" if mine is None else f"met {words.share(mine['mean'])} of all deadlines"
-    return f"{words.clean(first)} {met} on {_short(trace)}"
+    return f"{words.clean(first)} {met} on {words.trace(trace)}"
 
 
 def _against(found: Found, trace: str, rival: str, *, many: bool) -> str:
     first, policies = found["first"], found["traces"][trace]
     mine, theirs = policies[first]["deadline_ratio"], policies[rival]["deadline_ratio"]
-    where = f" on {_short(trace)}" if many else ""
+    where = f" on {words.trace(trace)}" if many else ""
     if mine is None or theirs is None or theirs.get("above_first") is None:
         return f"{words.clean(first)} and {words.clean(rival)} had no deadlines to meet{where}"
     above = theirs["above_first"]
@@ -196,7 +196,7 @@ def _cell(path: list[str], key: str, told: Found | None) -> svg.Element:
 def _runs(runs: Sequence[Found]) -> svg.Element:
     rows = [
         (
-            words.clean(run["policy"]), _short(run["trace"]), f"{run['seed']}",
+            words.clean(run["policy"]), words.trace(run["trace"]), f"{run['seed']}",
             f"{run['met']:,} of {run['deadline_jobs']:,}", words.share(run["bound"]),
             f"{run['preemptions']:,}", words.span(run["wait_s"]["mean"]), run["digest"][:16],
         )
@@ -222,9 +222,3 @@ def warnings(found: Found) -> Iterator[str]:
             "Fewer than ten seeds, or arrivals that were not shaken (--shake): enough to look at, too little "
             "to rest a claim on."
         )
-
-
-def _short(trace: str) -> str:
-    """The trace's file, without its format, folders and endings."""
-    path = trace.partition(":")[2] or trace
-    return words.short(path.replace("\\", "/").rpartition("/")[2].partition(".")[0] or trace, 40)

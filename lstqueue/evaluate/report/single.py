@@ -28,7 +28,7 @@ def content(found: Mapping[str, Any], seen: series.Recorded, asked: Asked) -> pa
         asked: How to get it again.
     """
     return page.Content(
-        title=f"{found['policy']} on {found['trace']}",
+        title=f"{found['policy']} on {words.trace(found['trace'])}",
         headline=_headline(found),
         lead=_lead(found, asked),
         tiles=_tiles(found),
@@ -60,7 +60,7 @@ def _lead(found: Mapping[str, Any], asked: Asked) -> str:
     policy = f"{words.clean(found['policy'])}: {asked.about}. " if asked.about else ""
     where = f" on {asked.cluster}" if asked.cluster else ""
     return (
-        f"{policy}{found['jobs']:,} jobs of {words.clean(found['trace'])}{where}, "
+        f"{policy}{found['jobs']:,} jobs of {words.trace(found['trace'])}{where}, "
         f"{words.span(found['virtual_s'])} replayed by the operator's own decision code on a virtual clock, "
         f"seed {found['seed']}."
     )
@@ -76,7 +76,7 @@ def _tiles(found: Mapping[str, Any]) -> tuple[page.Tile, ...]:
             words.count(found["preemptions_per_job"]),
             f"{found['preemptions']:,} in all",
         ),
-        page.Tile("GPU time lost", words.share(found["lost_gpu_share"]), "to suspensions"),
+        page.Tile("GPU time lost", words.share(found["lost_gpu_share"]), "to suspensions and mishaps"),
     ]
     if not found["deadline_jobs"]:
         return tuple(made)

@@ -33,7 +33,7 @@ def content(found: Found, *, settings: Sequence[page.Setting] = (), command: str
         title=f"{', '.join(names)} by --{option}",
         headline=_headline(found),
         lead=(
-            f"{len(names)} policies on {words.clean(found['trace'])}, with {option} at "
+            f"{len(names)} policies on {words.trace(found['trace'])}, with {option} at "
             f"{', '.join(words.clean(value) for value in points)}. At each value all of them met the same "
             f"jobs and deadlines for each of {several.seeds(found)}. Replayed by the operator's own decision "
             "code on a virtual clock."

@@ -59,7 +59,7 @@ _CATALOGUE: Mapping[str, tuple[str, str]] = {
     "virtual_s": ("Time replayed", ""),
     "speedup": ("Replayed faster than real time", "×"),
     "peak_rss_mib": ("Peak memory", "MiB"),
-    "jobs_not_counted": ("Jobs submitted before or after that", "jobs"),
+    "jobs_not_counted": ("Jobs not counted: submitted before or after", "jobs"),
     "load": ("Load: GPU time that jobs need, of all GPUs", ""),
     "useful_gpu_share": ("Useful GPU time, of what gangs held", ""),
     "forecast_kept_share": ("Jobs that ended within their first forecast", ""),
@@ -95,6 +95,12 @@ def short(text: str, most: int) -> str:
     """Cut a name after so many characters, with an ellipsis; cleaned."""
     text = clean(text)
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def trace(spec: str) -> str:
+    """The trace's file, without its format, folders and endings."""
+    path = spec.partition(":")[2] or spec
+    return short(path.replace("\\", "/").rpartition("/")[2].partition(".")[0] or spec, 40)
 
 
 def share(part: float | None) -> str:
