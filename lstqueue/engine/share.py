@@ -2,7 +2,7 @@
 
 A queue keeps a part U of what it has for best-effort work (`Queue.best_effort_share`): jobs of band REST that
 have no deadline, or nothing to judge it by. Who has missed a deadline is not among them unless
-`Config.share_late` says so: in an overload that is work wide and long enough to cost others theirs (ADR 0014).
+`Config.share_late` says so: in an overload that work is wide and long and costs others theirs (ADR 0014).
 The share does three things, all found from the snapshot alone, so that a restart forgets nothing:
 
 - *safe* (step 5): of the running best-effort jobs the oldest, as many as fit in U together, are no victims;

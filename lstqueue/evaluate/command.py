@@ -29,6 +29,7 @@ from lstqueue.evaluate import (
     digest,
     estimates,
     figures,
+    foreknowledge,
     inventory,
     lives,
     mishaps,
@@ -241,10 +242,19 @@ def _prepared(options: Options, events: TextIO | None) -> _Prepared:
         pass_every=pass_every,
         warm_up=duration(options.warm_up, "--warm-up"),
         cool_down=duration(options.cool_down, "--cool-down"),
+        given_up=_given_up(policy, load, nodes, spent),
     )
     if again.counted[0] >= again.counted[1]:
         raise click.UsageError("--warm-up and --cool-down leave no submission to count; make them shorter")
     return _Prepared(load, nodes, spent, policy, books, recorder, log, Meter(), again)
+
+
+def _given_up(
+    policy: policies.Policy, load: workload.Workload, nodes: world.Shape, spent: lives.Costs
+) -> frozenset[str]:
+    if not policy.foreknowing:
+        return frozenset()
+    return foreknowledge.given_up(load.works, nodes.gpus, launch=spent.bind + spent.launch)
 
 
 def loaded(options: Options, shape: world.Shape) -> workload.Workload:

@@ -57,7 +57,8 @@ class Life:
     `first_start` and `completed` are None until then. `lost` sums run time done again, `restoring` the time
     spent on starts after a suspension; `preempted` counts suspensions for others, `struck` runs that a mishap
     of a node ended. `fruitless` is the most suspensions in a row that saved nothing.
-    `first_level` is the verdict at submit, `first_finish` the first forecast of its end. `promised` says that
+    `first_level` is the verdict at submit, `first_finish` the first forecast of its end. Who is
+    `given_up` has no deadline to the engine. `promised` says that
     it ever had a slot, `broken` why the last promise was taken back.
     """
 
@@ -93,6 +94,7 @@ class Life:
     restoring: int = 0
     first_level: model.Level | None = None
     first_finish: tuple[int, int] | None = None
+    given_up: bool = False
     seen: model.Job | None = None
 
     def engine_job(self, costs: Costs) -> model.Job:
@@ -106,7 +108,7 @@ class Life:
                 queue=QUEUE,
                 groups=self.groups,
                 submit=work.submit,
-                deadline=work.deadline,
+                deadline=None if self.given_up else work.deadline,
                 estimate=self.estimate,
                 importance=work.importance,
                 overhead=costs.restore if self.ran else costs.launch,

@@ -17,7 +17,8 @@ from lstqueue.evaluate import podwise, world
 class Policy:
     """What it is called and is, what it sets in `model.Config`, and what in the queue.
 
-    With `pods` the world is one without gangs.
+    With `pods` the world is one without gangs. One that is `foreknowing` is told whom to give up
+    (`foreknowledge`).
     """
 
     name: str
@@ -25,6 +26,7 @@ class Policy:
     config: dict[str, Any] = field(default_factory=dict)
     queue: dict[str, Any] = field(default_factory=dict)
     pods: podwise.Rules | None = None
+    foreknowing: bool = False
 
     def configured(self, config: model.Config) -> model.Config:
         """Return a configuration with what the policy sets."""
@@ -67,6 +69,12 @@ _SLACK_ALONE = {"overhead_share": 0.0, "quantum": 1}
 ALL = (
     Policy("lst", "least slack first with no-harm preemption and shedding: what the operator does"),
     Policy("lst-no-shed", "lst that gives nobody up in an overload", config={"shedding": False}),
+    Policy(
+        "lst-clairvoyant",
+        "lst that knows the whole trace and gives up, before it is submitted, what would be too much",
+        config={"shedding": False},
+        foreknowing=True,
+    ),
     Policy("lst-no-preempt", "lst that has nobody suspended", queue=_NEVER),
     Policy("lst-promises", "lst that promises deadlines and keeps them", config={"promising": True}),
     Policy("lst-no-reserve", "lst that keeps no room for those that wait", config={"reserve_most": 0}),

@@ -65,6 +65,7 @@ class Replay:
         pass_every: int = 1000,
         warm_up: int = 0,
         cool_down: int = 0,
+        given_up: frozenset[str] = frozenset(),
     ) -> None:
         self._works, self._world, self._estimator = load.works, place, estimator
         self._config, self._every = config, pass_every
@@ -74,6 +75,7 @@ class Replay:
         self._width = len(str(len(load.works)))
         self._began = load.works[0].submit if load.works else workload.EPOCH
         self._last_submit = load.works[-1].submit if load.works else self._began
+        self._given_up = given_up
         self._counted = (self._began + warm_up, self._last_submit - cool_down)
         self._due: int | None = None
         self._last_pass = self._began - pass_every
@@ -159,7 +161,9 @@ class Replay:
             work = self._works[index]
             # Uids in the order of arrival, so that sorting by them costs next to nothing.
             uid = f"{index:0{self._width}d}"
-            self._lives.append(place.arrive(uid, work, self._estimator.ask(work), now))
+            life = place.arrive(uid, work, self._estimator.ask(work), now)
+            life.given_up = work.key in self._given_up
+            self._lives.append(life)
             rung = True
         for life in place.take_completed():
             self._estimator.ended(life.work, life.work.duration)

@@ -62,6 +62,8 @@ def _wanted(policy: policies.Policy) -> dict[str, Any]:
     wanted = _differing(config, model.Config()) | _differing(set_up, model.Queue(lives.QUEUE))
     if policy.pods is not None:
         wanted["pods"] = policy.pods  # a world without gangs
+    if policy.foreknowing:
+        wanted["foreknowing"] = True
     if config.order is model.Order.FIFO:
         wanted.pop("reserve_most", None)  # nobody passes the head of a fifo queue, so nothing is kept for it
     return wanted
