@@ -45,6 +45,7 @@ from lstqueue.evaluate.report import page, record, series, settings, single
 TOO_WIDE = "wider than the cluster"
 NO_NODES = "asks for more than its nodes could ever have"
 GPUS_PER_NODE = 8
+NEVER = model.Preemption.NEVER
 COSTS = ("launch", "restore", "checkpoint", "grace", "termination", "bind", "lag")
 """Fields of `lives.Costs` that are options of the same name."""
 NONE = {"launch": "0s", "grace": "0s", "termination": "0s", "bind": "0s", "lag": "0s"}
@@ -244,6 +245,12 @@ def _prepared(options: Options, events: TextIO | None) -> _Prepared:
         cool_down=duration(options.cool_down, "--cool-down"),
         given_up=_given_up(policy, load, nodes, spent),
     )
+    if pass_every >= config.claim_margin and policy.queued(model.Queue(lives.QUEUE)).preemption is not NEVER:
+        most = (config.claim_margin - 1) // 1000
+        raise click.UsageError(
+            f"--pass-every {options.pass_every} is longer than claims last, so nobody would ever be "
+            f"suspended; make it {most}s at most"
+        )
     if again.counted[0] >= again.counted[1]:
         raise click.UsageError("--warm-up and --cool-down leave no submission to count; make them shorter")
     return _Prepared(load, nodes, spent, policy, books, recorder, log, Meter(), again)

@@ -97,7 +97,9 @@ def _drawn(
     wide = width > plot.NARROW
     left, right, top = 62.0, width - (20 + 7.0 * longest if wide else 14), 10.0
     x, y = _scales(values, rows, figure, bounds, left, right, top)
-    drawn = axes.up(y, axes.steps(y.low, y.high, 6), left, right, lambda value: words.said(figure, value))
+    unit = axes.HOUR if figure.endswith("_s") and y.high > 2 * axes.HOUR else 1.0
+    steps = [value * unit for value in axes.steps(y.low / unit, y.high / unit, 6)]
+    drawn = axes.up(y, steps, left, right, lambda value: _tick(figure, value))
     ticks = list(zip(numbers(values), values, strict=True))
     drawn += axes.across(x, ticks, top, y.begin)
     drawn.append(svg.text((left + right) / 2, y.begin + 34, f"--{option}", kind="label", anchor="middle"))
@@ -112,6 +114,12 @@ def _drawn(
     kinds += [("bounds", "no policy could have more")] if bounds else []
     below, end = axes.legend(kinds, 8, y.begin + 48, width)
     return svg.drawing(width, end, said, *drawn, *below)
+
+
+def _tick(figure: str, value: float) -> str:
+    """A tick: a round value, which needs no decimals."""
+    said = words.said(figure, value)
+    return said.replace(".0%", "%") if said.endswith("%") else said
 
 
 def _scales(

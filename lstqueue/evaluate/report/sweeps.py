@@ -75,8 +75,8 @@ def _plots(found: Found) -> Iterator[plot.Plot]:
     alone = "One seed says nothing about how sure this is." if found["seeds"] == 1 else several.SURE
     for key in _DRAWN:
         rows = [lines.Line(words.clean(name), _line(points, name, key)) for name in names]
-        if all(point is None for row in rows for point in row.points):
-            continue
+        if not any(point is not None and point.mean for row in rows for point in row.points):
+            continue  # a drawing of nothing; the tables say so
         bounds = [_bound(found, value) for value in points] if key == "deadline_ratio" else []
         yield lines.curves(
             key, words.named(key), found["vary"], values, rows, figure=key, bounds=bounds, note=alone
