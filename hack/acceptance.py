@@ -16,7 +16,7 @@ from typing import Any
 
 from rich import console
 
-from lstqueue.evaluate import command, compare
+from lstqueue.evaluate import command, parallel
 
 ITP, PHILLY = "elasticflow-itp", "chronus-philly"
 DRAWN = {"deadlines": "uniform:1.1:3.0"}
@@ -89,7 +89,7 @@ def main() -> int:
     folder, missed = pathlib.Path(sys.argv[1]), 0
     for name in sys.argv[2:] or ROWS:
         row = ROWS[name]
-        found = compare.replay_all(
+        found = parallel.replay_all(
             options(row, folder), processes=os.cpu_count() or 1, terminal=console.Console(stderr=True)
         )
         for key in dict.fromkeys([*row.floors, "deadline_ratio", "best_effort_jct_mean_s", "cpu_s"]):
