@@ -96,6 +96,11 @@ _WORLD = (
         "--repair", default="4h", show_default=True, help="How long a node is out of service, in the median."
     ),
     click.option(
+        "--maintenance",
+        metavar="EVERY:LENGTH[:SHARE]",
+        help="Drain the next SHARE of the nodes for LENGTH, EVERY so often, as in 7d:4h:0.25.",
+    ),
+    click.option(
         "--warm-up",
         default="0s",
         show_default=True,

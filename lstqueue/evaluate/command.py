@@ -79,6 +79,7 @@ class Options:
     gpu_failures: float = 0.0
     drains: float = 0.0
     repair: str = "4h"
+    maintenance: str | None = None
     pass_every: str = "1s"  # noqa: S105 - no password, a time between passes
     limit: int | None = None
     warm_up: str = "0s"
@@ -345,9 +346,22 @@ def _wear(options: Options, shape: world.Shape, since: int) -> mishaps.Wear:
     repair = duration(options.repair, "--repair")
     try:
         rates = mishaps.Rates(options.failures, options.gpu_failures, options.drains, repair)
+        windows = None if options.maintenance is None else _windows(options.maintenance)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    return mishaps.Wear(rates, shape.nodes, seed=options.seed, since=since)
+    return mishaps.Wear(rates, shape.nodes, seed=options.seed, since=since, windows=windows)
+
+
+def _windows(text: str) -> mishaps.Windows:
+    """Read EVERY:LENGTH or EVERY:LENGTH:SHARE."""
+    every, _, rest = text.partition(":")
+    length, colon, share = rest.partition(":")
+    try:
+        part = float(share) if colon else 1.0
+    except ValueError as error:
+        what = f"{text!r} has {share!r} as its share of the nodes; write a number such as 0.25"
+        raise click.BadParameter(what, param_hint="--maintenance") from error
+    return mishaps.Windows(duration(every, "--maintenance"), duration(length, "--maintenance"), part)
 
 
 def duration(text: str, hint: str) -> int:

@@ -47,6 +47,7 @@ class Asked:
     gpu_failures: float = 0.0
     drains: float = 0.0
     repair: str = "4h"
+    maintenance: str | None = None
     pass_every: str = "1s"  # noqa: S105 - no password, a time between passes
     verdicts: bool = True
     invariants: bool = True

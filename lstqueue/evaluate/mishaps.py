@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import heapq
+import itertools
 import math
 import random
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ class Kind(enum.Enum):
     FAILURE = "failure"  # all of it is gone at once
     GPU = "gpu"  # one GPU of it is
     DRAIN = "drain"  # its pods are asked to leave, and no others come
+    MAINTENANCE = "maintenance"  # the same, by a plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,42 @@ class Rates:
 
     def of(self, kind: Kind) -> float:
         """The rate of one kind."""
-        return {Kind.FAILURE: self.failures, Kind.GPU: self.gpu_failures, Kind.DRAIN: self.drains}[kind]
+        known = {Kind.FAILURE: self.failures, Kind.GPU: self.gpu_failures, Kind.DRAIN: self.drains}
+        return known.get(kind, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Maintenance: `every` ms, counted from the beginning, nodes are drained for `length` ms.
+
+    Each time it is the turn of the next `share` of the nodes, until all have had theirs and it begins anew.
+    """
+
+    every: int
+    length: int
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse windows that cannot be.
+
+        Raises:
+            ValueError: Names the field and what it must be.
+        """
+        if not 0 < self.length < self.every:
+            raise ValueError(
+                f"windows.length is {self.length} ms; "
+                f"it must be above 0 and below their distance, {self.every} ms"
+            )
+        if not 0 < self.share <= 1:
+            raise ValueError(f"windows.share is {self.share}; it must be above 0, at most 1")
+
+    def of(self, node: int, nodes: int, since: int) -> Iterator[Mishap]:
+        """Those of one of so many nodes."""
+        turns = math.ceil(1 / self.share)
+        turn = node * turns // nodes
+        for count in itertools.count(turn + 1, turns):
+            at = since + self.every * count
+            yield Mishap(at, at + self.length, node, Kind.MAINTENANCE, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +121,9 @@ class Mishap:
 class Wear:
     """The mishaps of all nodes as time goes by. `down` are those that last, by node and kind."""
 
-    def __init__(self, rates: Rates, nodes: int, *, seed: int, since: int) -> None:
+    def __init__(
+        self, rates: Rates, nodes: int, *, seed: int, since: int, windows: Windows | None = None
+    ) -> None:
         self.down: dict[tuple[int, Kind], Mishap] = {}
         self._repairs: list[tuple[int, int, str]] = []
         self._coming: list[tuple[int, int, str, Mishap, Iterator[Mishap]]] = []
@@ -92,6 +131,8 @@ class Wear:
             for kind in Kind:
                 if rates.of(kind):
                     self._draw(_mishaps(rates, kind, node, seed=seed, since=since))
+            if windows is not None:
+                self._draw(windows.of(node, nodes, since))
         heapq.heapify(self._coming)
 
     def _draw(self, source: Iterator[Mishap]) -> None:

@@ -23,6 +23,8 @@ from lstqueue.topology import model as topology
 
 GPU = workload.GPU
 POOL = "all"
+_ASKED = (mishaps.Kind.DRAIN, mishaps.Kind.MAINTENANCE)
+"""What pods are asked to leave for."""
 NO_LIMIT = 1 << 40
 """A quota that nothing reaches."""
 _AVOIDED = 5 * model.MINUTE
@@ -369,7 +371,7 @@ class World:
                     return
             return
         for life in there:
-            self._strike(life, at, asked=mishap.kind is mishaps.Kind.DRAIN)
+            self._strike(life, at, asked=mishap.kind in _ASKED)
 
     def _strike(self, life: lives.Life, at: int, *, asked: bool) -> None:
         """End the run of a gang; who is only asked to leave may save its work. Its pods are gone at once."""
@@ -402,7 +404,7 @@ class World:
         self._nodes[name] = replace(
             self._nodes[name],
             ready=(index, mishaps.Kind.FAILURE) not in down,
-            unschedulable=(index, mishaps.Kind.DRAIN) in down,
+            unschedulable=any((index, kind) in down for kind in _ASKED),
             allocatable=self._machines[index].allocatable(gpus),
         )
         for witness in self._witnesses:

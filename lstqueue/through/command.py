@@ -58,6 +58,7 @@ def _refuse(options: command.Options) -> None:
         "--failures": options.failures,
         "--gpu-failures": options.gpu_failures,
         "--drains": options.drains,
+        "--maintenance": options.maintenance,
         "--inventory": options.inventory,
         "--warm-up": command.duration(options.warm_up, "--warm-up"),
         "--cool-down": command.duration(options.cool_down, "--cool-down"),

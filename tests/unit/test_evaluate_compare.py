@@ -76,6 +76,9 @@ def test_what_cannot_be_compared_is_refused(trace: str, arguments: tuple[str, ..
         (("--failures", "20000"), "rates.failures is 20000.0; it must be 0 to 10000"),
         (("--repair", "soon"), "Invalid value for --repair"),
         (("--shake", "much"), "Invalid value for --shake"),
+        (("--maintenance", "7d"), "Invalid value for --maintenance"),
+        (("--maintenance", "7d:4h:all"), "has 'all' as its share of the nodes; write a number such as 0.25"),
+        (("--maintenance", "4h:7d"), "it must be above 0 and below their distance"),
     ],
 )
 def test_mishaps_and_shakes_that_cannot_be_are_refused(

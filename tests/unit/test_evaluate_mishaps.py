@@ -130,3 +130,30 @@ def test_a_world_without_rates_has_no_mishaps():
     ran = replays.run([work("a")])
     assert ran.place.next_mishap is None
     assert ran.place.shape == world.Shape(1, 8)
+
+
+def test_maintenance_takes_its_turn_with_the_nodes():
+    windows = mishaps.Windows(10 * HOUR, 2 * HOUR, 0.5)
+    wear = mishaps.Wear(mishaps.Rates(), 4, seed=1, since=EPOCH, windows=windows)
+    begun = [(one.at - EPOCH, one.node) for one, begins in wear.take(EPOCH + 41 * HOUR) if begins]
+    assert begun == [(hour * HOUR, node) for hour, nodes in
+                     ((10, (0, 1)), (20, (2, 3)), (30, (0, 1)), (40, (2, 3))) for node in nodes]  # fmt: skip
+
+
+def test_maintenance_asks_gangs_to_leave_and_takes_no_others():
+    saving = lives.Costs(launch=0, grace=0, termination=0, bind=0, lag=0, saves_on_suspend=True)
+    windows = mishaps.Windows(70 * MINUTE, HOUR)
+    wear = mishaps.Wear(mishaps.Rates(), 1, seed=1, since=EPOCH, windows=windows)
+    ran = replays.run([work("a", runs=75 * MINUTE)], costs=saving, wear=wear)
+    assert ran.times("a", "struck") == [70 * MINUTE]
+    assert ran.times("a", "admitted") == [0, 130 * MINUTE]
+    assert ran.done("a") == (130 + 2 + 5) * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [((HOUR, HOUR), "windows.length is 3600000 ms"), ((HOUR, MINUTE, 0.0), "windows.share is 0.0")],
+)
+def test_windows_that_cannot_be_are_refused(told, words):
+    with pytest.raises(ValueError, match=words):
+        mishaps.Windows(*told)
