@@ -201,10 +201,8 @@ def _protected_until(known: kept.Kept, herd: victims.Herd, queue: str) -> Ints:
 
 def _returnable(known: kept.Kept, herd: victims.Herd, here: standing.Standing, queue: str) -> Mask:
     """Whom a queue may take back from, borrowed or not, claimed or not: cap and deadline do not protect."""
-    grace = known.queues[queue].reclaim_grace
-    soon = (herd.left > 0) & (herd.left <= np.minimum(herd.weight, grace))  # it ends by itself before long
     promised = herd.bar == victims.BARS.index(victims.Bar.PROMISED)
-    mask: Mask = herd.flock.preemptible & ~promised & ~soon & ~herd.taken
+    mask: Mask = herd.flock.preemptible & ~promised & ~_ends_soon(known, herd, queue) & ~herd.taken
     mask &= _protected_until(known, herd, queue) <= known.now
     for uid in here.job.displaced_by:
         if uid in herd.index:
@@ -216,8 +214,17 @@ def _returnable_at(known: kept.Kept, herd: victims.Herd, queue: str, borrowed: M
     """When time alone may first make somebody returnable."""
     until = np.where(borrowed, _protected_until(known, herd, queue), standing.NEVER)
     first = int(until.min(initial=standing.NEVER, where=until > known.now))
-    saves = np.where(borrowed & (herd.left <= herd.weight), herd.saves_at, standing.NEVER)
-    return min(first, int(saves.min(initial=standing.NEVER, where=saves > known.now)))
+    # Whoever saves before it ends has less to lose by a suspension than by going on.
+    saves = borrowed & _ends_soon(known, herd, queue) & (herd.saves_at > known.now)
+    saves &= herd.flock.finish - herd.saves_at > herd.flock.restore
+    return min(first, int(herd.saves_at.min(initial=standing.NEVER, where=saves)))
+
+
+def _ends_soon(known: kept.Kept, herd: victims.Herd, queue: str) -> Mask:
+    """Who ends by itself within the grace, and with less loss than by a suspension."""
+    least = np.minimum(herd.weight, known.queues[queue].reclaim_grace)
+    soon: Mask = (herd.left > 0) & (herd.left <= least)
+    return soon
 
 
 def _losses(known: kept.Kept, herd: victims.Herd, here: standing.Standing, lends: lending.Lending) -> Floats:

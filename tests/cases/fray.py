@@ -32,6 +32,8 @@ QUEUES = {
 
 
 class Preemptions(stateful.RuleBasedStateMachine):
+    QUEUES = QUEUES
+
     def __init__(self) -> None:
         super().__init__()
         self.now = EPOCH
@@ -39,7 +41,7 @@ class Preemptions(stateful.RuleBasedStateMachine):
         self.units: dict[str, Unit] = {}
         self.foreign = dict.fromkeys(NODES, 0)
         self.down: set[str] = set()
-        self.queues = dict(QUEUES)
+        self.queues = dict(self.QUEUES)
         self.forecast_at, self.changed, self.number = 0, True, 0
         self.owed: set[tuple[str, str]] = set()  # (who was suspended, for whom), until a full run
 
@@ -197,7 +199,7 @@ class Preemptions(stateful.RuleBasedStateMachine):
     )
     def an_administrator_acts(self, name: str, stop: str) -> None:
         self.queues[name] = dataclasses.replace(
-            QUEUES[name], held=stop == "held", drained="drained" in stop, observed="observed" in stop
+            self.QUEUES[name], held=stop == "held", drained="drained" in stop, observed="observed" in stop
         )
         self.changed = True
 
@@ -234,7 +236,7 @@ class Preemptions(stateful.RuleBasedStateMachine):
             assert not victim.job.stays, "suspended though nobody can have it leave"
             self.leave(victim, returns=True, why=suspend.why.value, owner=suspend.for_uid)
             if suspend.for_uid:
-                assert not queue.held, "suspended for others where what runs is to go on"
+                self.is_fair(victim, self.units[suspend.for_uid], suspend.why)
                 assert (suspend.for_uid, suspend.uid) not in self.owed, "paid back without a full run between"
                 self.owed.add((suspend.uid, suspend.for_uid))
                 victim.suspended.append(self.now)
@@ -263,6 +265,11 @@ class Preemptions(stateful.RuleBasedStateMachine):
             self.forecast_at, self.changed = self.now, False
         self.changed = self.changed or bool(plan.admit or plan.claim or plan.suspend or plan.drop)
 
+    def is_fair(self, victim: Unit, owner: Unit, why: model.Why) -> None:
+        """Judge a suspension for another."""
+        held = self.queues[victim.job.queue].held
+        assert not held, "suspended for others where what runs is to go on"
+
     # What must hold.
 
     @stateful.invariant()
@@ -278,7 +285,7 @@ class Preemptions(stateful.RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """When the world calms down every claim ends soon, and everybody who fits gets to run."""
-        self.foreign, self.down, self.queues = dict.fromkeys(NODES, 0), set(), dict(QUEUES)
+        self.foreign, self.down, self.queues = dict.fromkeys(NODES, 0), set(), dict(self.QUEUES)
         for unit in self.of(model.State.RUNNING):
             unit.set(stays=False)
         always = random.Random(0)

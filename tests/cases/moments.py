@@ -11,7 +11,7 @@ from lstqueue.topology.model import Node, PodShape, resources
 
 GPU = "nvidia.com/gpu"
 NOW = 1_800_000_000_000
-MINUTE = model.MINUTE
+MINUTE, HOUR = model.MINUTE, model.HOUR
 
 estimates = st.one_of(
     st.none(),
@@ -27,9 +27,9 @@ AGES = st.integers(0, 1000).map(lambda m: m * MINUTE + m % 5)
 
 
 @st.composite
-def jobs(draw: st.DrawFn, number: int, crowded: bool) -> model.Job:
+def jobs(draw: st.DrawFn, number: int, crowded: bool, queues: list[str]) -> model.Job:
     if crowded:
-        return draw(rivals(number))
+        return draw(rivals(number, queues))
     pods, gpus = draw(st.integers(1, 3)), draw(st.sampled_from([0, 1, 4, 8, 9]))
     group = model.Group("g", pods, PodShape(resources({GPU: gpus, "cpu": 1000, "pods": 1})))
     state = draw(st.sampled_from([*model.State, model.State.WAITING, model.State.RUNNING]))
@@ -70,12 +70,13 @@ def jobs(draw: st.DrawFn, number: int, crowded: bool) -> model.Job:
         wasted=draw(st.sampled_from([0, 0, 2])),
         displaced_by=draw(st.sampled_from([(), (), (f"u{number + 1}",)])),
         keeps_band=draw(st.integers(0, 5)) == 0,
+        reclaimed=draw(st.sampled_from([0, 0, 0, NOW - 10 * MINUTE, NOW - HOUR])),
     )
 
 
 @st.composite
-def rivals(draw: st.DrawFn, number: int) -> model.Job:
-    """One of many in one queue: some hold all there is, the others are near their last moment."""
+def rivals(draw: st.DrawFn, number: int, queues: list[str]) -> model.Job:
+    """One of many that share quota: some hold all there is, the others are near their last moment."""
     runs = number < 4
     gpus = draw(st.sampled_from([4, 8, 8]))
     mid = draw(st.integers(5, 500)) * MINUTE
@@ -87,7 +88,7 @@ def rivals(draw: st.DrawFn, number: int) -> model.Job:
         uid=f"u{number:02}",
         namespace="ns",
         name=f"n{number}",
-        queue="lst",
+        queue=draw(st.sampled_from(queues)),
         groups=(model.Group("g", 1, PodShape(resources({GPU: gpus, "cpu": 1000, "pods": 1}))),),
         submit=NOW - number,
         deadline=deadline,
@@ -118,6 +119,34 @@ def windows(draw: st.DrawFn) -> tuple[model.Window, ...]:
 
 
 @st.composite
+def cohorts(draw: st.DrawFn, queues: tuple[model.Queue, ...]) -> tuple[model.Queue, ...]:
+    """The same queues in a cohort, all of them or some; those that are not stand in its way."""
+    made: list[model.Queue] = []
+    for age, queue in enumerate(queues):
+        name = "ml" if age < 2 or draw(st.booleans()) else ""
+        has = draw(st.sampled_from([0, 8, 16, 20]))
+        pools = tuple(
+            dataclasses.replace(
+                pool,
+                nominal=((GPU, has),),
+                limits=draw(st.sampled_from([(), (), ((GPU, 0),), ((GPU, 8),)])) if name else (),
+            )
+            for pool in queue.pools
+        )
+        made.append(
+            dataclasses.replace(
+                queue,
+                cohort=name,
+                created=draw(st.sampled_from([age, 9 - age])),
+                pools=pools,
+                reclaims=draw(st.integers(0, 4)) > 0,
+                reclaim_grace=draw(st.sampled_from([0, 15 * MINUTE])),
+            )
+        )
+    return tuple(made)
+
+
+@st.composite
 def snapshots(draw: st.DrawFn) -> model.Snapshot:
     has = resources({GPU: 8, "cpu": 16_000, "pods": 20})
     nodes = tuple(Node(f"node-{i}", has, ready=draw(st.integers(0, 9)) > 0) for i in range(4))
@@ -134,7 +163,10 @@ def snapshots(draw: st.DrawFn) -> model.Snapshot:
         model.Queue("watched", pools=pools, observed=draw(st.booleans()), held=draw(st.booleans())),
     )
     crowded = draw(st.booleans())
-    made = tuple(draw(jobs(number, crowded)) for number in range(draw(st.integers(0, 12))))
+    shared: list[str] = []
+    if draw(st.integers(0, 2)) == 0:
+        queues, shared = draw(cohorts(queues)), ["lst", "edf"]
+    made = tuple(draw(jobs(number, crowded, shared or ["lst"])) for number in range(draw(st.integers(0, 12))))
     at = draw(st.sampled_from([0, NOW - 10 * MINUTE, NOW - 10_000, NOW]))
     return model.Snapshot(nodes, queues, made, at, draw(st.booleans()))
 
