@@ -17,8 +17,8 @@ demo: $(RUN)  ## Run a slice of a real trace through the operator on the embedde
 test: $(DEV)  ## Run the quick tests
 	$(BIN)/pytest -n auto $(ARGS)
 
-slow: $(DEV)  ## Run all of what the quick tests sample: every kind of trouble at every write
-	$(BIN)/pytest -n auto -m slow tests/operator $(ARGS)
+slow: $(DEV)  ## Run all of what the quick tests sample: more cases, and every kind of trouble at every write
+	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto --timeout=600 -m "slow or hypothesis" $(ARGS)
 
 check: $(DEV)  ## Lint, types, import contracts, generated files in date
 	$(BIN)/ruff check .

@@ -75,6 +75,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("target", chosen + (["real"] if KUBECONFIG else []), indirect=True)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave most of a long table to the slow tests where it comes over HTTP."""
+    for item in items:
+        if item.get_closest_marker("sampled_over_http") and isinstance(item, pytest.Function):
+            number = item.callspec.indices["case"]
+            if item.callspec.params["target"] == "http" and number % 8:
+                item.add_marker("slow")
+
+
 @pytest.fixture
 async def target(request: pytest.FixtureRequest) -> AsyncIterator[Target]:
     if request.param == "real":

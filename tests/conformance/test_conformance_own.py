@@ -29,6 +29,7 @@ async def write(api: port.KubeApi, namespace: str, case: crd_rules.Case) -> port
     return await api.replace(resource, place, name, new)
 
 
+@pytest.mark.sampled_over_http
 @pytest.mark.parametrize("case", crd_rules.CASES, ids=lambda case: case.name)
 async def test_the_table_of_rules(api: port.KubeApi, namespace: str, case: crd_rules.Case) -> None:
     try:

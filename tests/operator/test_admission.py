@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import cluster
+import pytest
 from manifests import group, pool
 
+from cases import effort
 from lstqueue.api import names
 from lstqueue.kube import port
 
@@ -125,11 +127,15 @@ async def test_a_gang_larger_than_the_cluster_is_told_so_and_starts_when_nodes_a
         await made.until_phase("wide", "Succeeded")
 
 
-@cluster.virtual
-async def test_a_hundred_jobs_at_once_all_run_and_never_more_than_fit() -> None:
-    async with cluster.run(nodes=20) as made:
+@pytest.mark.parametrize("count", effort.sample((40, 100), quick=1))
+def test_many_jobs_at_once_all_run_and_never_more_than_fit(count: int) -> None:
+    cluster.alone(lambda: many(count))
+
+
+async def many(count: int) -> None:
+    async with cluster.run(nodes=count // 5) as made:
         made.queue()
-        names_of = [f"job-{number:03}" for number in range(100)]
+        names_of = [f"job-{number:03}" for number in range(count)]
         for number, name in enumerate(names_of):
             size = 1 + number % 3
             made.submit(
@@ -142,5 +148,5 @@ async def test_a_hundred_jobs_at_once_all_run_and_never_more_than_fit() -> None:
         await made.rest("1m")
         queue = made.store.get(port.GPU_QUEUES, None, cluster.QUEUE)["status"]
         assert (queue["pending"], queue["admitted"], queue["running"]) == (0, 0, 0)
-        assert (queue["met"], queue["missed"]) == (100, 0)
+        assert (queue["met"], queue["missed"]) == (count, 0)
         assert {row["used"] for row in queue["usage"]} == {"0"}

@@ -8,6 +8,7 @@ import cluster
 import pytest
 from manifests import group
 
+from cases import effort
 from lstqueue.embedded import faults
 from lstqueue.kube import port
 
@@ -203,6 +204,6 @@ async def day(seed: int) -> None:
         )
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", effort.sample(range(20), quick=2))
 def test_every_job_ends_and_nothing_is_broken(seed: int) -> None:
     cluster.alone(lambda: day(seed))

@@ -7,6 +7,7 @@ import pytest
 import test_chaos
 from existing import Existing
 
+from cases import effort
 from lstqueue.kube import port
 
 
@@ -121,6 +122,6 @@ async def day(seed: int) -> None:
         )
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", effort.sample(range(20), quick=2))
 def test_every_own_job_ends_and_nothing_is_broken(seed: int) -> None:
     cluster.alone(lambda: day(seed))

@@ -100,7 +100,7 @@ def may_be_suspended(snapshot: model.Snapshot, plan: model.Plan, uid: str) -> bo
     return not any(broken.rule is invariants.Rule.VICTIM for broken in found)
 
 
-@settings(max_examples=effort.examples(150), deadline=None)
+@settings(max_examples=effort.examples(60), deadline=None)
 @given(fights())
 def test_victims_are_found_when_there_are_some_and_none_of_them_could_be_spared(
     snapshot: model.Snapshot,

@@ -128,7 +128,7 @@ def told(seen: model.Snapshot, plan: model.Plan) -> list[str]:
     return [repr(explain.explain(seen, plan, job.uid)) for job in seen.jobs]
 
 
-@settings(max_examples=effort.examples(20), deadline=None)
+@settings(max_examples=effort.examples(8), deadline=None)
 @given(st.lists(moments.snapshots(), min_size=2, max_size=3), st.integers(0, 1 << 32))
 def test_plans_and_explanations_are_those_of_a_pass_without_a_memory(
     drawn: list[model.Snapshot], seed: int

@@ -11,7 +11,7 @@ from cases import effort
 from cases.fray import NODES, Preemptions
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", effort.sample(range(3), quick=1))
 def test_long_histories(seed: int) -> None:
     """Events drawn evenly: what shrinks well draws too few of those in which jobs meet."""
     rng, world = random.Random(seed), Preemptions()
@@ -39,7 +39,7 @@ def test_long_histories(seed: int) -> None:
 
 
 Preemptions.TestCase.settings = settings(
-    max_examples=effort.examples(10),
+    max_examples=effort.examples(5),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -109,7 +109,7 @@ def snapshots(draw: st.DrawFn) -> model.Snapshot:
     return model.Snapshot(tuple(nodes), queues, tuple(jobs))
 
 
-@settings(max_examples=effort.examples(120), deadline=None)
+@settings(max_examples=effort.examples(48), deadline=None)
 @given(snapshots())
 def test_admissions_are_those_of_the_slow_reading(snapshot: model.Snapshot) -> None:
     orders = {queue.name: queue.order for queue in snapshot.queues}

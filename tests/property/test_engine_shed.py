@@ -20,13 +20,13 @@ def shed_by(snapshot: model.Snapshot, now: int) -> set[str]:
     return {uid for uid, band in bands.items() if band is model.Band.SHED}
 
 
-@settings(max_examples=effort.examples(90))
+@settings(max_examples=effort.examples(36))
 @given(shedding.worlds(), st.integers(0, 9 * model.MINUTE))
 def test_the_walk_agrees_with_a_slow_one(snapshot: model.Snapshot, later: int) -> None:
     assert shed_by(snapshot, shedding.NOW + later) == shedding.reference(snapshot, shedding.NOW + later)
 
 
-@settings(max_examples=effort.examples(30))
+@settings(max_examples=effort.examples(12))
 @given(shedding.worlds())
 def test_nobody_is_given_up_alone_or_without_an_overload(snapshot: model.Snapshot) -> None:
     plenty = tuple(
@@ -66,7 +66,7 @@ def bands(snapshot: model.Snapshot) -> dict[str, model.Band | None]:
     return {job.uid: job.published.band for job in snapshot.jobs}
 
 
-@settings(max_examples=effort.examples(60))
+@settings(max_examples=effort.examples(24))
 @given(shedding.worlds())
 def test_who_is_given_up_settles_while_nothing_happens(snapshot: model.Snapshot) -> None:
     for _ in range(4):
@@ -88,7 +88,7 @@ def held(snapshot: model.Snapshot) -> model.Snapshot:
     return dataclasses.replace(snapshot, jobs=tuple(jobs))
 
 
-@settings(max_examples=effort.examples(30))
+@settings(max_examples=effort.examples(12))
 @given(shedding.worlds(), st.data())
 def test_no_pass_before_wake_at_gives_up_others(snapshot: model.Snapshot, data: st.DataObject) -> None:
     snapshot, now = held(snapshot), shedding.NOW

@@ -29,7 +29,7 @@ def settle(snapshot: model.Snapshot, now: int) -> tuple[model.Snapshot, model.Pl
     raise AssertionError(f"still changing after {PASSES} passes: {plan}")
 
 
-@settings(max_examples=effort.examples(70), deadline=None)
+@settings(max_examples=effort.examples(28), deadline=None)
 @given(snapshots(), st.data())
 def test_a_pass_before_wake_at_changes_nothing(snapshot: model.Snapshot, data: st.DataObject) -> None:
     now = NOW
@@ -51,7 +51,7 @@ def test_a_pass_before_wake_at_changes_nothing(snapshot: model.Snapshot, data: s
         now = plan.wake_at
 
 
-@settings(max_examples=effort.examples(20), deadline=None)
+@settings(max_examples=effort.examples(8), deadline=None)
 @given(snapshots())
 def test_a_settled_world_wakes_up_seldom(snapshot: model.Snapshot) -> None:
     snapshot, plan = settle(snapshot, NOW)
@@ -64,7 +64,7 @@ def test_a_settled_world_wakes_up_seldom(snapshot: model.Snapshot) -> None:
     assert wakes <= 2 * len(snapshot.jobs) * (9 + 3 * 46) + 24 * 12
 
 
-@settings(max_examples=effort.examples(50), deadline=None)
+@settings(max_examples=effort.examples(20), deadline=None)
 @given(snapshots(), st.integers(0, 100), st.integers(1, 40))
 def test_words_said_anew_are_said_once_and_change_nothing_else(
     snapshot: model.Snapshot, minutes: int, nominal: int

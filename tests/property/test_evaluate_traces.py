@@ -9,6 +9,7 @@ import tempfile
 import hypothesis
 from hypothesis import strategies as st
 
+from cases import effort
 from cases import trace_files as files
 from lstqueue.evaluate import traces, workload
 
@@ -50,7 +51,7 @@ def damaged(draw: st.DrawFn) -> tuple[str, bytes]:
     return form, content
 
 
-@hypothesis.settings(max_examples=400)
+@hypothesis.settings(max_examples=effort.examples(100))
 @hypothesis.given(damaged(), st.integers(1, 16))
 def test_a_damaged_file_is_read_by_the_rules_or_refused_by_name(
     case: tuple[str, bytes], per_node: int

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import crd_rules, objects
+from cases import crd_rules, effort, objects
 from lstqueue.api import base, cel, deadlinejob, errors, gpuqueue, rules, schema, structural
 
 KINDS = ("DeadlineJob", "GPUQueue")
@@ -247,7 +247,7 @@ def specs(draw):
     return case.kind, obj
 
 
-@settings(max_examples=400)
+@settings(max_examples=effort.examples(100))
 @given(specs())
 def test_the_models_read_exactly_what_the_schema_accepts(sample):
     kind, obj = sample

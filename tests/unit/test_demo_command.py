@@ -70,6 +70,7 @@ def test_ctrl_c_ends_with_130_and_one_line() -> None:
     assert errors == "interrupted\n"
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_no_process() -> None:
     def told(*_: object) -> None:
         raise KeyboardInterrupt

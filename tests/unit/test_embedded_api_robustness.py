@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import effort
 from lstqueue.embedded import backend, kinds, requests, routes, store, watches
 from lstqueue.kube import port
 
@@ -72,7 +73,7 @@ def new_state() -> backend.Backend:
     return backend.Backend(store.Store(now=lambda: 1_767_225_600_000))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=effort.examples(75), deadline=None)
 @given(resource=st.sampled_from(ROWS), body=BODIES)
 def test_any_body_of_a_creation(resource: port.Resource, body: Any) -> None:
     state = new_state()
@@ -83,7 +84,7 @@ def test_any_body_of_a_creation(resource: port.Resource, body: Any) -> None:
     assert (orjson.loads(answer.body)["kind"] == "Status") == (answer.status != 201)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=effort.examples(75), deadline=None)
 @given(
     resource=st.sampled_from([port.PODS, port.JOBS, port.DEADLINE_JOBS, port.SERVICES]),
     patch=BODIES,
@@ -137,7 +138,7 @@ OPERATIONS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=effort.examples(75), deadline=None)
 @given(operations=OPERATIONS | JSON)
 def test_any_json_patch(operations: Any) -> None:
     state = new_state()
@@ -168,7 +169,7 @@ SEGMENT = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=effort.examples(75), deadline=None)
 @given(
     method=st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]),
     parts=st.lists(SEGMENT, max_size=8),

@@ -6,7 +6,7 @@ import contextlib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import worlds
+from cases import effort, worlds
 from cases.gangs import Gang, Scene
 from lstqueue.embedded import audit, clock
 from lstqueue.embedded.controllers import pods
@@ -39,7 +39,7 @@ def move(gang: Gang, what: str, rank: int) -> None:
             (gang.delete if what == "delete" else gang.remove)(rank)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort.examples(15), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(MOVES), st.integers(0, 1), st.integers(0, 2)), max_size=60))
 def test_the_audits_sums_are_those_of_an_audit_that_begins_now(moves: list[tuple[str, int, int]]) -> None:
     async def main() -> None:
@@ -67,7 +67,7 @@ PODS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=effort.examples(10), deadline=None)
 @given(PODS, st.integers(0, 3))
 def test_the_scheduler_never_over_commits_a_node_and_starves_nobody_who_fits(
     arrivals: list[tuple[int, int, str, str, bool]], failing: int

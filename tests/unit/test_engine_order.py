@@ -7,6 +7,7 @@ import dataclasses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import effort
 from lstqueue.engine import decide, model
 from lstqueue.topology.model import Node, PodShape, resources
 
@@ -95,7 +96,7 @@ def test_fifo_looks_at_submission_alone_within_a_tier() -> None:
     assert line(model.Order.FIFO, *jobs) == ["important", "first", "second", "third", "humble"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort.examples(15), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 50), st.integers(60, 200), st.integers(-1, 1)), min_size=2, max_size=6),
     st.integers(0, 9 * HOUR),
@@ -111,7 +112,7 @@ def test_time_alone_moves_nobody_who_is_not_late(
     assert line(order, *jobs) == line(order, *jobs, now=NOW + later)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort.examples(15), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 50), st.integers(1, 200)), min_size=2, max_size=6),
     st.integers(0, 50 * HOUR),

@@ -8,6 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
+from cases import effort
 from cases import trace_files as files
 from lstqueue.evaluate import bounds, bounds_exact, deadlines, traces, workload
 
@@ -163,7 +164,7 @@ def feasible(works: tuple[workload.Work, ...], gpus: int) -> bool:
     return (0,) * len(works) in states
 
 
-@hypothesis.settings(max_examples=25)
+@hypothesis.settings(max_examples=effort.examples(6))
 @hypothesis.given(crowds())
 def test_no_schedule_meets_more_than_the_bounds(works: list[workload.Work]) -> None:
     pytest.importorskip("ortools", reason="the extra `evaluate` brings the solvers")

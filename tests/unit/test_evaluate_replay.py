@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from cases import replays
+from cases import effort, replays
 from cases.replays import HOUR, MINUTE, work
 from lstqueue.engine import decide, memory, model
 from lstqueue.evaluate import digest, estimates, lives, replay, workload, world
 
 
-def _some(count: int = 40) -> list[workload.Work]:
+def _some(count: int = 30) -> list[workload.Work]:
     """Jobs of many widths that want more than there is."""
     widths = (1, 2, 4, 8, 12, 16)
     return [
@@ -32,7 +32,7 @@ def test_everybody_completes_and_no_invariant_breaks_in_an_overload() -> None:
     ran = replays.run(_some(), nodes=2)
     assert all(life.completed is not None for life in ran.outcome.lives)
     assert any(life.preempted for life in ran.outcome.lives)
-    assert ran.books.checks > 200
+    assert ran.books.checks > 150
     assert not ran.outcome.stuck
 
 
@@ -87,12 +87,13 @@ def test_the_same_replay_has_the_same_digest_and_another_another() -> None:
     assert replays.run(_some(), nodes=3, audit=False).digest != first.digest
 
 
-@pytest.mark.parametrize("order", [model.Order.LST, model.Order.EDF, model.Order.FIFO])
+@pytest.mark.parametrize("order", effort.sample(model.Order, quick=2))
 def test_every_order_brings_all_jobs_to_their_end(order: model.Order) -> None:
     ran = replays.run(_some(), nodes=2, config=model.Config(order=order))
     assert all(life.completed is not None for life in ran.outcome.lives)
 
 
+@pytest.mark.slow
 def test_no_hash_seed_shows_in_the_digest() -> None:
     program = (
         "import sys; sys.path[:0] = sys.argv[1:]\n"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import frozen, wires
+from cases import effort, frozen, wires
 from lstqueue.embedded import backend, clock, memory, store
 from lstqueue.kube import lease, port
 
@@ -62,7 +62,7 @@ EVENTS = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort.examples(15), deadline=None)
 @given(
     events=st.lists(EVENTS, max_size=25), offs=st.lists(st.integers(-(10**8), 10**8), min_size=3, max_size=3)
 )

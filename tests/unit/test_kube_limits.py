@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import kube_fakes
+from cases import effort, kube_fakes
 from lstqueue.embedded import clock
 from lstqueue.kube import limits, port
 
@@ -218,7 +218,7 @@ async def test_limits_that_make_no_sense_are_named(options, message):
         limited(SlowApi(), **options)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=effort.examples(25), deadline=None)
 @given(
     rate=st.sampled_from([0.1, 1.0, 3.0, 50.0]),
     burst=st.integers(1, 20),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import kube_fakes
+from cases import effort, kube_fakes
 from lstqueue.embedded import clock
 from lstqueue.kube import backoff, port
 
@@ -224,7 +224,7 @@ Step = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=effort.examples(37), deadline=None)
 @given(steps=st.lists(Step, max_size=30), page_size=st.integers(1, 4))
 def test_whatever_happens_the_intake_ends_up_like_the_server(steps, page_size):
     async def scenario() -> None:

@@ -4,7 +4,7 @@ import hypothesis
 from hypothesis import stateful
 from hypothesis import strategies as st
 
-from cases import gang_world, raw
+from cases import effort, gang_world, raw
 
 PICKS = st.integers(0, 7)
 
@@ -129,4 +129,6 @@ class Life(stateful.RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = hypothesis.settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestLife.settings = hypothesis.settings(
+    max_examples=effort.examples(15), stateful_step_count=40, deadline=None
+)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import effort
 from lstqueue.topology import eligibility, table
 from lstqueue.topology.model import Node, PodShape, Requirement, Taint, Toleration
 
@@ -157,7 +158,7 @@ shapes = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=effort.examples(75), deadline=None)
 @given(st.lists(nodes, max_size=4), shapes, selectors, tolerations, st.booleans())
 def test_columns_and_plain_rules_agree(
     some: list[Node],

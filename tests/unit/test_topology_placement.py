@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import effort
 from lstqueue.topology import capacity, placement, table
 from lstqueue.topology.model import Node, PodShape, resources
 
@@ -99,7 +100,7 @@ def test_huge_requests_fit_nowhere_and_break_nothing() -> None:
     assert place(columns, free, 1, 8) == {"a": 8}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=effort.examples(25), deadline=None)
 @given(
     st.lists(st.integers(0, 8), min_size=1, max_size=6),
     st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9)), max_size=12),
