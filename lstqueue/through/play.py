@@ -23,8 +23,8 @@ from lstqueue.kube import port
 from lstqueue.through import manifests, seen
 
 NAMESPACE = "default"
-AHEAD = durations.MINUTE
-"""How long before the first submission the cluster is there: the operator is up by then."""
+AHEAD = 10 * durations.MINUTE
+"""How long before the first submission the cluster is there: the operator is up and idle by then."""
 SPARE = 30 * 86_400
 """Virtual seconds more than all jobs need one after the other; when they are over, something hangs."""
 WRITES = frozenset({"create", "patch", "patch_status", "replace", "delete"})
