@@ -7,9 +7,10 @@ they fit first, if everybody stays as long as they might. Only jobs of band 0, a
 to wait: the others have step 5. Who lacks quota alone, and would find the nodes, is kept nothing; it cannot
 be told by the code, since in a queue whose quota is all there is whoever lacks nodes lacks quota as well.
 
-A reservation is written into the job's status, and its owner and its nodes stay until the owner starts or
-claims a place, is late or given up, or cannot use them any more. When its time has come in vain it is put
-off. It takes no room: it only binds others, in step 4 (`guests`), from the next pass on.
+A reservation is written into the job's status. It takes no room: it only binds others, in step 4 (`guests`),
+from the next pass on. Each pass finds out anew for whom there is to be one and where, and writes what is
+another (`Config.reserve_anew`, ADR 0015). Else owner and nodes stay until the owner starts or claims a place,
+is late or given up, or cannot use them any more. When its time has come in vain a reservation is put off.
 """
 
 from __future__ import annotations
@@ -97,7 +98,9 @@ def _whole(known: kept.Kept, turn: order.Turn, groups: tuple[model.GroupPlacemen
 def _owed(known: kept.Kept, keeping: guests.Keeping) -> room.Release:
     """What of the room that is free now has to stay free for a reservation.
 
-    Whatever others leave there until its start is the owner's as well, so a guest may stay on the rest.
+    That is all that is free on its nodes, so that a node comes free as a whole (`Config.reserve_whole`). Else
+    whatever others leave there until its start is the owner's as well, and a guest may stay on the rest; of
+    the quota it may in any case.
     """
     whole, start, then = keeping.whole, keeping.reservation.start, known.free.copy()
     leaving = preempt.leaving(known)
@@ -110,10 +113,13 @@ def _owed(known: kept.Kept, keeping: guests.Keeping) -> room.Release:
     nodes, now = whole.nodes, known.free
     comes = np.maximum(then.ledger.free[:, nodes], 0) - np.maximum(now.ledger.free[:, nodes], 0)
     returns = {slot: max(then.quota.free[slot] - now.quota.free[slot], 0) for slot, _ in whole.charges}
+    asked = np.maximum(whole.amounts - np.maximum(comes, 0), 0)
+    if known.config.reserve_whole:
+        asked = np.maximum(now.ledger.free[:, nodes], 0)
     return room.Release(
         whole.queue,
         nodes,
-        np.maximum(whole.amounts - np.maximum(comes, 0), 0),
+        asked,
         tuple((slot, max(amount - returns[slot], 0)) for slot, amount in whole.charges),
     )
 
@@ -122,13 +128,14 @@ def step(known: kept.Kept) -> kept.Reservations:
     """Put off what came in vain, and keep room for those in front who have none."""
     if known.config.reserve_most:
         keeper = _Keeper(known)
-        for keeping in keeper.standing:
+        for keeping in () if known.config.reserve_anew else keeper.standing:
             keeper.renew(keeping)
         for turn in known.line:
             if keeper.full:
                 break
             if turn.standing.job.uid not in keeper.owners and _waits_for_room(known, turn):
                 keeper.keep(turn)
+        keeper.give_up()
     return known.reservations
 
 
@@ -172,7 +179,10 @@ class _Keeper:
         self._ends: list[tuple[int, list[room.Release]]] = []
         starting = known.fitted.placed.keys() | known.staked.keys()
         here = known.guests.keepings
-        self.standing = [one for one in here if one.turn.standing.job.uid not in starting]
+        there = [one for one in here if one.turn.standing.job.uid not in starting]
+        anew = known.config.reserve_anew
+        self._before = {one.turn.standing.job.uid: one for one in there} if anew else {}
+        self.standing = [] if anew else there
         self.owners = {one.turn.standing.job.uid for one in self.standing}
         self._pools = {pool.selector for queue in known.queues.values() for pool in queue.pools}
         self._heads: Counter[Selector] = Counter()
@@ -204,6 +214,13 @@ class _Keeper:
             return
         self._note(keeping.turn, found, slips=keeping.reservation.slips + 1)
 
+    def give_up(self) -> None:
+        """Give up what was kept for those who were found nothing this time."""
+        for uid in self._before:
+            self._known.reservations.lost[uid] = model.Unreserve(
+                uid, "Room is kept for others, or for nobody."
+            )
+
     def keep(self, turn: order.Turn) -> None:
         """Keep room for a job, unless it is too much, or as many before it have some."""
         config, pools = self._known.config, self._of(turn)
@@ -213,8 +230,28 @@ class _Keeper:
         self._count(turn)
         self._future()
         found = self._search(turn)
-        if found is not None:
+        if found is None:
+            return
+        before = self._before.pop(turn.standing.job.uid, None)
+        if before is None:
             self._note(turn, found, slips=0)
+        elif self._holds(before, found):
+            self._future().charge(before.whole)
+            self._known.rouse(before.reservation.start + config.claim_margin)
+        else:
+            written = before.reservation
+            self._note(turn, found, slips=written.slips + (written.start <= self._known.now))
+
+    def _holds(self, before: guests.Keeping, found: Found) -> bool:
+        """Whether what is written stands: it is what was found, or its time has just come.
+
+        What is to leave has a moment for that, since its end is known a moment late.
+        """
+        groups, start, _ = found
+        written, margin, now = before.reservation, self._known.config.claim_margin, self._known.now
+        if written.start <= now:
+            return now < written.start + margin
+        return written.groups == groups and abs(start - written.start) <= margin
 
     def _count(self, turn: order.Turn) -> None:
         for pool in self._of(turn):

@@ -117,16 +117,25 @@ def test_one_who_stays_too_long_takes_what_the_owner_will_not_need() -> None:
     assert dict(admitted.groups[0].nodes) == {"n3": 1}
 
 
+def test_who_stays_too_long_finds_a_kept_node_closed() -> None:
+    later = gone(written(rivals.world(*FULL, wide(gpus=5), nodes=4)), "v0")
+    long = waits("g", mid=9 * HOUR, slack=5 * DAY, gpus=3)
+    plan = judged(gone(later, more=(long,)))
+    assert code(plan, "g") is model.Code.RESERVED
+    (admitted,) = judged(gone(later, more=(long,)), reserve_whole=False).admit
+    assert dict(admitted.groups[0].nodes) == {"n0": 1}
+
+
 def test_it_is_put_off_when_its_time_came_in_vain() -> None:
     later = written(rivals.world(*FULL, wide(), nodes=4))
     slow = [dataclasses.replace(job, estimate=rivals.exact(9 * HOUR)) for job in FULL[:2]]
     late = gone(later, "v0", "v1", more=tuple(slow))
     start = NOW + 3 * HOUR
     assert judged(late, start).reserve == ()  # a moment for what is to leave
-    (made,) = judged(late, start + CONFIG.claim_margin).reserve
-    assert made.reservation == model.Reservation(later.jobs[-1].reservation.groups, NOW + 8 * HOUR, 1)
-    (moved,) = judged(late, start + CONFIG.claim_margin, reserve_moves=True).reserve
+    (moved,) = judged(late, start + CONFIG.claim_margin).reserve
     assert dict(moved.reservation.groups[0].nodes) == {"n2": 1, "n3": 1}
+    (made,) = judged(late, start + CONFIG.claim_margin, reserve_moves=False, reserve_anew=False).reserve
+    assert made.reservation == model.Reservation(later.jobs[-1].reservation.groups, NOW + 8 * HOUR, 1)
 
 
 def test_put_off_twice_it_has_no_guests_who_cannot_be_suspended() -> None:
@@ -155,3 +164,21 @@ def test_it_ends_with_what_it_was_for() -> None:
     assert kept(plan) == {"n1": 1, "n2": 1}
     assert plan.unreserve == ()
     assert [lost.uid for lost in judged(later, reserve_most=0).unreserve] == ["wide"]
+
+
+def test_whoever_comes_before_the_owner_in_line_has_the_room_kept() -> None:
+    later = written(rivals.world(*FULL, wide(), nodes=4), reserve_most=1)
+    before = waits("before", count=2, slack=20 * HOUR)
+    plan = judged(gone(later, more=(before,)), reserve_most=1)
+    assert kept(plan, "before") == {"n0": 1, "n1": 1}
+    assert [lost.uid for lost in plan.unreserve] == ["wide"]
+    stays = judged(gone(later, more=(before,)), reserve_most=1, reserve_anew=False)
+    assert (stays.reserve, stays.unreserve) == ((), ())
+
+
+def test_the_place_moves_to_where_the_owner_fits_first() -> None:
+    later = gone(written(rivals.world(*FULL, wide(), nodes=4)), "v3")
+    plan = judged(later)
+    assert kept(plan) == {"n0": 1, "n3": 1}
+    (made,) = plan.reserve
+    assert (made.reservation.start, made.reservation.slips) == (NOW + 2 * HOUR, 0)

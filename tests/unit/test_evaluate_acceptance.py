@@ -1,0 +1,54 @@
+"""Slices of the acceptance table: the whole is replayed by hack/acceptance.py."""
+
+from __future__ import annotations
+
+import csv
+import io
+import pathlib
+from importlib import resources
+from typing import Any
+
+import pytest
+
+from cases import trace_files
+from lstqueue.evaluate import command, output
+
+
+def replayed(trace: str, policy: str, **more: Any) -> dict[str, Any]:
+    asked = command.Options(
+        trace=trace, gpus_per_node=8, policy=policy, deadlines="uniform:1.1:3.0", seed=1,
+        settings="acceptance", pass_every="1m", verdicts=False, invariants=False, **more,
+    )  # fmt: skip
+    return output.as_json(command.evaluated(asked, lambda _: None))
+
+
+@pytest.fixture
+def checked_in(tmp_path: pathlib.Path) -> str:
+    """The slice of cluster03 that the demo has, as its trace has it."""
+    text = resources.files("lstqueue.demo.data").joinpath("elasticflow-cluster03-slice.csv").read_text()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    lines = ["job_id,submission_time,deadline,num_gpu,duration"]
+    lines += [
+        f"{number},{row['submission_time']},0,{row['num_gpu']},{row['duration']}"
+        for number, row in enumerate(rows)
+    ]
+    path = tmp_path / "slice.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return f"elasticflow:{path}"
+
+
+def test_a_slice_that_is_checked_in_reaches_its_floors(checked_in: str) -> None:
+    ours = replayed(checked_in, "lst", nodes=8, limit=100)
+    assert ours["deadline_ratio"] >= 0.96
+    assert ours["wide_met"] >= 10
+    assert ours["preemptions_per_job"] <= 0.35
+    assert ours["lost_gpu_share"] <= 0.01
+
+
+def test_a_slice_of_the_published_trace_reaches_its_floors() -> None:
+    trace = f"elasticflow:{trace_files.real('elasticflow-itp/cluster03.csv.gz')}"
+    ours = replayed(trace, "lst", nodes=12, limit=400)
+    assert ours["deadline_ratio"] >= 0.9875
+    assert ours["wide_met"] >= 36
+    assert ours["preemptions_per_job"] <= 0.25
+    assert ours["lost_gpu_share"] <= 0.01
