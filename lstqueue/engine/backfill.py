@@ -45,38 +45,42 @@ class Shadow:
 
 def walk(known: kept.Kept) -> fit.Fitted:
     """Admit in order whatever fits and does not move the start of the first that does not."""
-    done = fit.Fitted()
+    done, free = fit.Fitted(), known.free
     started: list[tuple[int, Sequence[room.Release]]] = []
     shadow: Shadow | None = None
+    lacking: list[order.Turn] = []  # for one of whom a start is to be kept as soon as somebody could pass
     stuck: dict[tuple[str | int, bool], model.Code] = {}
     for turn in known.line:
         uid, lane = turn.standing.job.uid, turn.lane
-        ends = NEVER if turn.standing.finish is None else turn.standing.finish.mid
-        brief = shadow is None or ends <= shadow.at
-        if (code := fit.untried(turn, known.possible, known.now)) is not None:
+        if (code := fit.untried(turn, known.possible, known.now) or stuck.get((lane, True))) is not None:
             done.codes[uid] = code
             continue
-        if (code := stuck.get((lane, True)) or stuck.get((lane, brief))) is not None:
+        if not free.could_place(turn.gang):
+            done.tries += 1
+            code = done.codes[uid] = stuck[lane, True] = _why(known, turn)
+            if shadow is None and code not in fit.NEVER_FITS:
+                lacking.append(turn)
+            continue
+        if shadow is None:
+            shadow = next(filter(None, (_shadow(known, one, started) for one in lacking)), None)
+            lacking.clear()
+        ends = NEVER if turn.standing.finish is None else turn.standing.finish.mid
+        brief = shadow is None or ends <= shadow.at
+        if (code := stuck.get((lane, brief))) is not None:
             done.codes[uid] = code
             continue
         done.tries += 1
-        free = known.free
         taken = free.place(turn.gang) if shadow is None else shadow.place(turn.gang, free, brief=brief)
         if taken is not None:
             done.placed[uid] = taken
             started.append((ends, room.release_after(turn.gang.queue, taken, free)))
-            continue
-        code = done.codes[uid] = _why(known, turn, shadow, done)
-        stuck[lane, brief] = code
-        if shadow is None and code not in fit.NEVER_FITS:
-            shadow = _shadow(known, turn, started)
+        elif shadow is not None:
+            done.heads[turn.standing.job.queue] = shadow.turn.standing.job.uid
+            done.codes[uid] = stuck[lane, brief] = model.Code.HEAD_OF_LINE
     return done
 
 
-def _why(known: kept.Kept, turn: order.Turn, shadow: Shadow | None, done: fit.Fitted) -> model.Code:
-    if shadow is not None and known.free.could_place(turn.gang):
-        done.heads[turn.standing.job.queue] = shadow.turn.standing.job.uid
-        return model.Code.HEAD_OF_LINE
+def _why(known: kept.Kept, turn: order.Turn) -> model.Code:
     never = known.possible.code(turn.gang)
     if never is not None:
         return never
@@ -87,13 +91,34 @@ def _shadow(
     known: kept.Kept, turn: order.Turn, started: Sequence[tuple[int, Sequence[room.Release]]]
 ) -> Shadow | None:
     """When and where a gang fits first as others end; None when that cannot be foreseen."""
-    later = known.free.copy()
+    ends: list[tuple[int, list[room.Release]]] = []
     for at, ending in itertools.groupby(sorted(departures(known, started), key=_time), key=_time):
-        for _, releases in ending:
-            later.release_all(releases)
+        ends.append((at, [part for _, releases in ending for part in releases]))
+    later = known.free.copy()
+    if len(turn.gang.members) == 1:  # more room is never worse for it, so what comes too early is skipped
+        skipped = _skippable(later, turn.gang, [parts for _, parts in ends])
+        later.release_all([part for _, parts in ends[:skipped] for part in parts])
+        ends = ends[skipped:]
+    for at, parts in ends:
+        later.release_all(parts)
         if later.place(turn.gang) is not None:
             return Shadow(turn, at, later)
     return None
+
+
+def _skippable(free: room.Room, gang: gangs.Gang, ends: Sequence[Sequence[room.Release]]) -> int:
+    """After how many ends a gang does not fit yet, for certain; nothing stays released."""
+    done, left = 0, len(ends)
+    there = free.copy()
+    while left > 1:
+        half = left // 2
+        tried = there.copy()
+        tried.release_all([part for parts in ends[done : done + half] for part in parts])
+        if tried.could_place(gang):
+            left = half
+        else:
+            there, done, left = tried, done + half, left - half
+    return done
 
 
 def departures(

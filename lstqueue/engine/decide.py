@@ -81,7 +81,7 @@ def decide(
 
     # 2. Shed
     known.shedding = shed.step(_scene(known))
-    known.placed = [known.standings[uid] for uid, one in known.lasting.items() if one.placed]
+    known.placed = [known.standings[uid] for uid in known.owning]
 
     # Claims
     known.claims = claims.settle(known)
@@ -93,13 +93,12 @@ def decide(
 
     # 3. Order
     trying = []
-    for uid, one in known.lasting.items():
-        if one.placed:
-            continue
-        if (code := _barred(known, one.here.job)) is not None:
+    for uid in known.waiting:
+        here = known.standings[uid]
+        if (code := _barred(known, here.job)) is not None:
             known.codes[uid] = code
         elif uid not in known.claims.admit and uid not in known.promised.claim:
-            trying.append(known.standings[uid])
+            trying.append(here)
     known.heads = share.find(known, trying)
     known.line = order.line_up(trying, known.queues, known.gangs, config, world.ranks, share.favoured(known))
     _rouse_the_urgent(known)
@@ -181,6 +180,7 @@ def _scene(known: kept.Kept) -> overload.Scene:
         counted=world.counted,
         stuck=world.stuck,
         safe=known.safe,
+        wake=known.wake,
         now=known.now,
         config=known.config,
     )
@@ -223,11 +223,14 @@ def _victims(known: kept.Kept) -> list[model.Suspend]:
 
 def _updates(known: kept.Kept) -> dict[str, model.Update]:
     """What every status should say, where it says something else."""
-    quiet, lasting, codes = known.world.quiet, known.lasting, known.codes
-    promised = known.promised
+    world, given, promised = known.world, known.shedding.given, known.promised
+    quiet, lasting, codes = world.quiet, known.lasting, known.codes
     renewed = known.outlooks.keys() | known.snapshot.restate | promised.made.keys() | promised.lost.keys()
     found: dict[str, model.Update] = {}
-    for uid, here in known.standings.items():
+    # Of those that own room only these can have changed: no code is said of them.
+    some = {*known.waiting, *world.roster.fresh, *world.muffled, *given, *renewed}
+    for uid in sorted(some & known.standings.keys()):
+        here = known.standings[uid]
         said, code, news = quiet.get(uid), codes.get(uid), uid in renewed
         same = said is not None and said[0] is lasting[uid] and said[1] is here.band and said[2] is code
         if same and not news:
@@ -235,7 +238,7 @@ def _updates(known: kept.Kept) -> dict[str, model.Update]:
         if (update := _update(known, here)) is not None:
             found[uid] = update
         elif not news and (code is not None or lasting[uid].placed):  # others start now, and are news
-            quiet[uid] = lasting[uid], here.band, code
+            world.hush(uid, lasting[uid], here.band, code)
     return found
 
 

@@ -135,7 +135,8 @@ class Kept:
     """What a pass knows. `free` is charged by step 4, so afterwards it is the room that is left.
 
     `jobs` are all of the snapshot in the order of their uids; `lasting` and `standings` those that are not
-    ending, `placed` those that own room. `line` are the waiting jobs that may be tried, first to last;
+    ending, `placed` those that own room. `waiting`, `owning` and `ending` are uids, in their order. `line`
+    are the waiting jobs that may be tried, first to last;
     `codes` says of everyone who stays why. `used` is what bound pods use, with the rows of the ledger.
     `staked` are all claims by uid of the owner, `drained` the suspensions that a queue's administrator asked
     for. `sentences` are those said of equal gangs, by gang, code and whether their deadlines are past saving.
@@ -162,6 +163,9 @@ class Kept:
     foreign: table.Ints
     lasting: Mapping[str, standing.Lasting]
     standings: dict[str, Standing]
+    waiting: tuple[str, ...]
+    owning: tuple[str, ...]
+    ending: tuple[str, ...]
     wake: int = standing.NEVER
     placed: list[Standing] = field(default_factory=list)
     staked: dict[str, stakes.Stake] = field(default_factory=dict)
@@ -229,7 +233,7 @@ class Kept:
 
 def survey(snapshot: model.Snapshot, world: memory.World, now: int) -> Kept:
     """Read the nodes, what they hold, what each queue has left, and where everybody stands."""
-    lasting = world.refresh(now)
+    world.refresh(now)
     known = Kept(
         snapshot=snapshot,
         now=now,
@@ -243,11 +247,15 @@ def survey(snapshot: model.Snapshot, world: memory.World, now: int) -> Kept:
         possible=world.possible,
         used=world.used,
         foreign=np.maximum(world.used - world.bound, 0),
-        lasting=lasting,
-        standings={uid: one.seen(now) for uid, one in lasting.items()},
-        wake=min([one.wake for one in lasting.values()], default=standing.NEVER),
+        lasting=world.roster.lasting(),
+        standings=world.roster.standings(),
+        waiting=tuple(world.roster.waiting),
+        owning=tuple(world.roster.placed),
+        ending=tuple(sorted(world.ending)),
+        wake=world.roster.wake(),
     )
-    for uid, here in known.standings.items():
+    for uid in known.waiting:
+        here = known.standings[uid]
         if here.job.state is model.State.CLAIMING and here.job.claim is not None:
             known.staked[uid] = world.stake(here, here.job.claim)
     known.free.charge_all([stake.charged for stake in known.staked.values()])

@@ -16,21 +16,25 @@ without one, and wants equal plans.
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import operator
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from typing import Any, TypeVar
 
 from lstqueue.engine import (
     cohorts,
+    demand,
     fit,
     gangs,
     holdings,
+    kinds,
     means,
     model,
     order,
-    overload,
     quota,
     room,
+    roster,
     stakes,
     standing,
     stuck,
@@ -44,8 +48,7 @@ Thing = TypeVar("Thing")
 
 SPARE = 64
 """Gangs and kinds of gangs that may be kept besides twice as many as are in use."""
-TRYING = frozenset((model.State.WAITING, model.State.CLAIMING))
-"""States of jobs whose gangs are looked at."""
+_UID, _NAME = operator.attrgetter("uid"), operator.attrgetter("name")
 
 
 class Memory:
@@ -64,27 +67,23 @@ class Memory:
             ValueError: A name or uid appears twice, a group is empty, or an assignment names no group.
         """
         world, self._world = self._world, None  # what fails on the way leaves nothing behind
-        jobs = _by("jobs", snapshot.jobs, _uid)
-        queues = _by("queues", snapshot.queues, _name)
+        jobs = _by("jobs", snapshot.jobs, _UID)
+        queues = _by("queues", snapshot.queues, _NAME)
         known: Mapping[str, model.Job] = {} if world is None else world.jobs
-        changed = [uid for uid, job in jobs.items() if not _same(known.get(uid), job)]
-        gone = [uid for uid in known if uid not in jobs] if len(known) + len(changed) > len(jobs) else []
+        others = itertools.compress(jobs, map(operator.is_not, jobs.values(), map(known.get, jobs)))
+        changed = [uid for uid in others if known.get(uid) != jobs[uid]]
+        gone = sorted(known.keys() - jobs.keys())
         check(jobs[uid] for uid in changed)
-        resources = _asked(jobs, queues)
-        if (
-            world is not None
-            and resources == (PODS,)
-            and not any(_tries(job, queues) for job in jobs.values())
-        ):
-            resources = world.resources  # nobody waits, so nothing of the plan depends on them
         nodes = {node.name: node for node in snapshot.nodes}
-        if world is None or not world.is_of(config, queues, nodes, snapshot, resources):
-            world, changed, gone = (
-                World(config, queues, table.NodeTable(snapshot.nodes), resources),
-                list(jobs),
-                [],
-            )
-        world.take_in(jobs, changed, gone, nodes)
+        if world is not None:
+            world.take_out(changed, gone)
+            asked = world.asked([jobs[uid] for uid in changed])
+            if not world.is_of(config, queues, nodes, snapshot, asked):
+                world = None
+        if world is None:
+            asked = _asked(jobs.values(), queues)
+            world, changed = World(config, queues, table.NodeTable(snapshot.nodes), asked), list(jobs)
+        world.take_in(jobs, changed, nodes)
         self._world = world
         return world
 
@@ -109,27 +108,39 @@ class World:
         self._gangs = gangs.Gangs(nodes, queues, self._quota, resources, self.allocatable)
         self._ledger = capacity.Ledger(self._gangs.rows(), self.allocatable.copy())
         self.possible = fit.Possibility(self._room)
-        self.kinds = overload.Kinds(nodes, queues, resources)
-        self.counted = overload.Counted()
+        self.kinds = kinds.Kinds(nodes, queues, resources)
+        self.counted = demand.Counted(config, queues, self.kinds)
         self.stuck = stuck.Stuck(nodes, resources)
         self.jobs: Mapping[str, model.Job] = {}
         self.gangs: dict[str, gangs.Gang] = {}
-        self.lasting: dict[str, standing.Lasting] = {}
+        self.roster = roster.Roster(config)
+        self.ending: set[str] = set()
         self.ranks: dict[str, tuple[model.Band, order.Rank]] = {}
         self.reserved: set[str] = set()
         self.slotted: set[str] = set()
         self.quiet: dict[str, tuple[standing.Lasting, model.Band, model.Code | None]] = {}
+        self.muffled: set[str] = set()
         self._charges: dict[str, quota.Charges] = {}
         self._releases: dict[str, room.Release] = {}
         self._stakes: dict[str, stakes.Stake] = {}
         self._slots: dict[str, room.Release] = {}
-        self._figures: dict[str, tuple[standing.Standing, victims.Figures]] = {}
+        self._roll = victims.Roll(self._figures_of, self.release)
         self._flocks: dict[str, victims.Flock] = {}
         self._capacities: dict[str, victims.Capacity] = {}
         self._means: dict[str, means.Means] = {}
         self._parts: dict[str, int] = {}
+        self._asking: Counter[str] = Counter()
 
     # Taking in
+
+    def asked(self, changed: Collection[model.Job]) -> tuple[str, ...]:
+        """Resources that those who wait, or own a slot, ask for: who is known, and those who changed.
+
+        Where nobody does nothing of a plan depends on them, so they stay what they were.
+        """
+        if not self._asking and not any(_asks(job, self.queues) for job in changed):
+            return self.resources
+        return tuple(sorted({*self._asking, *_asked(changed, self.queues)}))
 
     def is_of(
         self,
@@ -147,25 +158,35 @@ class World:
         seen = self._seen
         if not all(name in seen and _stays(seen[name], node) for name, node in nodes.items()):
             return False
-        used = len({id(gang) for gang in self.gangs.values()})
-        return len(self._gangs) <= 2 * used + SPARE and len(self.kinds) <= 2 * len(self.jobs) + SPARE
+        if len(self._gangs) > SPARE:
+            used = len({id(gang) for gang in self.gangs.values()})
+            if len(self._gangs) > 2 * used + SPARE:
+                return False
+        return len(self.kinds) <= 2 * len(self.jobs) + SPARE
 
-    def take_in(
-        self,
-        jobs: Mapping[str, model.Job],
-        changed: Iterable[str],
-        gone: Iterable[str],
-        nodes: Mapping[str, Node],
-    ) -> None:
-        """Take what changed out of every sum and every table, and what it has become into the sums."""
-        self._use(nodes)
+    def take_out(self, changed: Iterable[str], gone: Iterable[str]) -> None:
+        """Take those that are another or gone out of every sum and every table."""
         for uid in (*changed, *gone):
             if (job := self.jobs.get(uid)) is not None:
                 self._holdings.remove(job)
                 self._quota.give(self._charges.pop(uid))
+                self._ask(job, -1)
                 self._forget(uid)
+        for uid in gone:
+            self.roster.drop(uid)
+
+    def take_in(
+        self, jobs: Mapping[str, model.Job], changed: Iterable[str], nodes: Mapping[str, Node]
+    ) -> None:
+        """Take what is new, or what became of it, into the sums."""
+        self._use(nodes)
         for uid in changed:
             job = jobs[uid]
+            if job.state is model.State.ENDING:
+                self.ending.add(uid)
+                self.roster.drop(uid)
+            else:
+                self.roster.change(uid)
             if job.reservation is not None:
                 self.reserved.add(uid)
             if job.slot is not None:
@@ -177,11 +198,19 @@ class World:
                 self._quota.take(self._charges[uid])
             if _tries(job, self.queues):
                 self.gangs[uid] = self._gangs.of(job)
+            self._ask(job, 1)
         self.jobs = jobs
         rows = self._gangs.rows()
         if rows is not self._ledger.rows:
             self._ledger = self._ledger.widened(rows)
         self._ledger.settle(self.allocatable - self.used - self._holdings.held)
+
+    def _ask(self, job: model.Job, sign: int) -> None:
+        """Count what a job asks for, if that makes a difference."""
+        for name in _asked((job,), self.queues) if _asks(job, self.queues) else ():
+            self._asking[name] += sign
+            if not self._asking[name]:
+                del self._asking[name]
 
     def _use(self, nodes: Mapping[str, Node]) -> None:
         """Take in what pods use now."""
@@ -195,21 +224,22 @@ class World:
     def _forget(self, uid: str) -> None:
         tables: tuple[MutableMapping[str, Any], ...] = (
             self.gangs,
-            self.lasting,
             self.ranks,
             self.quiet,
-            self.counted.entries,
             self.stuck.rows,
             self._releases,
-            self._figures,
             self._stakes,
             self._slots,
             self._parts,
         )
         for one in tables:
             one.pop(uid, None)
+        self.counted.forget(uid)
+        self._roll.forget(uid)
         self.reserved.discard(uid)
         self.slotted.discard(uid)
+        self.ending.discard(uid)
+        self.muffled.discard(uid)
 
     # Asking
 
@@ -230,18 +260,15 @@ class World:
         """What our jobs use of `used`; of this pass only."""
         return self._holdings.bound
 
-    def refresh(self, now: int) -> dict[str, standing.Lasting]:
-        """The standings of everybody who is not ending."""
-        known, config = self.lasting, self.config
-        found: dict[str, standing.Lasting] = {}
-        for uid, job in self.jobs.items():
-            if job.state is model.State.ENDING:
-                continue
-            one = known.get(uid)
-            if one is None or not one.at <= now < one.until:
-                one = known[uid] = standing.lasting(job, now, config)
-            found[uid] = one
-        return found
+    def refresh(self, now: int) -> None:
+        """Bring the standings of everybody who is not ending up to date."""
+        self.counted.change(self.roster.refresh(self.jobs, now))
+
+    def hush(self, uid: str, one: standing.Lasting, band: model.Band, code: model.Code | None) -> None:
+        """Note that there is nothing to tell of a job as long as it stands like this."""
+        self.quiet[uid] = one, band, code
+        self.roster.fresh.discard(uid)
+        (self.muffled.discard if band is one.here.band else self.muffled.add)(uid)
 
     def release(self, job: model.Job) -> room.Release:
         """What ends with a job."""
@@ -300,9 +327,7 @@ class World:
                 rows = self._ledger.rows
                 self._capacities[name] = victims.Capacity(self.queues[name], rows, self.nodes)
             height = len(self._ledger.rows.resources)
-            flock = self._flocks[account] = victims.Flock(
-                self.queues[queue], placed, self._figures_of, self.release, height
-            )
+            flock = self._flocks[account] = victims.Flock(self.queues[queue], placed, self._roll, height)
         return flock
 
     def held_part(self, job: model.Job) -> int:
@@ -323,12 +348,8 @@ class World:
         return found
 
     def _figures_of(self, one: standing.Standing) -> victims.Figures:
-        known = self._figures.get(one.job.uid)
-        if known is None or known[0] is not one:
-            queue = self.queues[one.job.queue]
-            made = victims.figures(one, queue, self._capacities[queue.name])
-            known = self._figures[one.job.uid] = one, made
-        return known[1]
+        queue = self.queues[one.job.queue]
+        return victims.figures(one, queue, self._capacities[queue.name])
 
 
 def check(jobs: Iterable[model.Job]) -> None:
@@ -358,31 +379,33 @@ def _by(kind: str, things: Collection[Thing], key: Callable[[Thing], str]) -> di
     Raises:
         ValueError: A name appears twice.
     """
-    found = {key(one): one for one in sorted(things, key=key)}
+    ordered = sorted(things, key=key)
+    found = dict(zip(map(key, ordered), ordered, strict=True))
     if len(found) < len(things):
         names = Counter(key(one) for one in things)
         raise ValueError(f"{kind}: {names.most_common(1)[0][0]} appears twice; give it once")
     return found
 
 
-def _asked(jobs: Mapping[str, model.Job], queues: Mapping[str, model.Queue]) -> tuple[str, ...]:
+def _asked(jobs: Iterable[model.Job], queues: Mapping[str, model.Queue]) -> tuple[str, ...]:
     """Names of the resources that those who wait, or own a slot, ask for."""
     shapes: dict[int, PodShape] = {}  # many pods are of few
-    for job in jobs.values():
-        if _tries(job, queues) or (job.slot is not None and job.queue in queues):
+    for job in jobs:
+        if _asks(job, queues):
             for group in job.groups:
                 shapes[id(group.shape)] = group.shape
     names = {name for shape in shapes.values() for name, _ in shape.requests}
     return tuple(sorted(names | {PODS}))
 
 
+def _asks(job: model.Job, queues: Mapping[str, model.Queue]) -> bool:
+    """Whether what a job asks for makes a difference."""
+    return _tries(job, queues) or (job.slot is not None and job.queue in queues)
+
+
 def _tries(job: model.Job, queues: Mapping[str, model.Queue]) -> bool:
     """Whether a job has a gang that is looked at."""
-    return job.state in TRYING and job.queue in queues
-
-
-def _same(known: model.Job | None, job: model.Job) -> bool:
-    return known is job or known == job
+    return (job.state is model.State.WAITING or job.state is model.State.CLAIMING) and job.queue in queues
 
 
 def _stays(known: Node, node: Node) -> bool:
@@ -391,11 +414,3 @@ def _stays(known: Node, node: Node) -> bool:
         return True
     before = (known.allocatable, known.labels, known.taints, known.ready, known.unschedulable)
     return before == (node.allocatable, node.labels, node.taints, node.ready, node.unschedulable)
-
-
-def _uid(job: model.Job) -> str:
-    return job.uid
-
-
-def _name(queue: model.Queue) -> str:
-    return queue.name

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from lstqueue.engine import fit, gangs, model, order, quota, standing, stuck
+from lstqueue.engine import demand, fit, gangs, kinds, model, standing, stuck
 from lstqueue.engine.gangs import PPM
 from lstqueue.engine.standing import Standing
 from lstqueue.topology import table
@@ -26,8 +26,6 @@ from lstqueue.topology.table import Ints, Mask
 
 SETS = 32
 """Sets of nodes told apart; of more the commonest, and the union of the others as one."""
-MOST = 1 << 58
-"""Amounts are cut to this, so that the groups of a gang add up within 64 bits."""
 MARGIN = 1 + 1e-9
 """Wider than the rounding of any sum of floats here; what lies within it is decided in integers."""
 
@@ -40,7 +38,8 @@ class Scene:
 
     `allocatable`, `used` and `bound` (of it what our jobs use) have a row per resource and a column per node.
     `lasting` and `standings` are of the same jobs; `kinds`, `counted` and `stuck` are what earlier passes
-    left. `safe` are the jobs (uids) that nobody may suspend though they can be.
+    left. `safe` are the jobs (uids) that nobody may suspend though they can be, `wake` is when the next pass
+    is to be at the latest (ms since the epoch).
     """
 
     lasting: Mapping[str, standing.Lasting]
@@ -53,10 +52,11 @@ class Scene:
     allocatable: Ints
     used: Ints
     bound: Ints
-    kinds: Kinds
-    counted: Counted
+    kinds: kinds.Kinds
+    counted: demand.Counted
     stuck: stuck.Stuck
     safe: frozenset[str]
+    wake: int
     now: int
     config: model.Config
 
@@ -82,59 +82,15 @@ class Limit:
 
 
 @dataclass(slots=True)
-class Entry:
-    """One job that counts. `left` is its expected work in ms, `weight` how often it counts.
-
-    `could` be given up at some time, `may` now; the difference is the min-run of a running job. Shared
-    between passes: never written to.
-    """
-
-    job: model.Job
-    deadline: int
-    kind: Kind
-    left: int
-    weight: int
-    could: bool
-    may: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Kind:
-    """What equal gangs of a queue ask for, by group: amounts by resource, and where these may be.
-
-    `areas` are the nodes, `pools` the pools of the `queue`.
-    """
-
-    queue: str
-    amounts: tuple[tuple[int, ...], ...]
-    areas: tuple[Mask, ...]
-    pools: tuple[tuple[str, ...], ...]
-
-
-@dataclass(slots=True)
-class Counted:
-    """The entries of the pass before, by uid and with what they were made of; of one step of time."""
-
-    tick: int = -1
-    entries: dict[str, tuple[standing.Lasting, Entry | None]] = field(default_factory=dict)
-
-    def at(self, tick: int) -> dict[str, tuple[standing.Lasting, Entry | None]]:
-        """Those that still count at `tick`."""
-        if tick != self.tick:
-            self.tick, self.entries = tick, {}
-        return self.entries
-
-
-@dataclass(slots=True)
 class Load:
     """All that is asked, and of what.
 
-    `entries` by deadline, `ages` their places in the order of uids, `profiles` the numbers of their kinds;
+    `asks` by deadline, `ages` their places in the order of uids, `profiles` the numbers of their kinds;
     `demand[limit, profile]` of one gang.
     """
 
     tick: int
-    entries: list[Entry] = field(default_factory=list)
+    asks: demand.Asks
     ages: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     profiles: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     limits: list[Limit] = field(default_factory=list)
@@ -166,147 +122,26 @@ def measure(scene: Scene, without: frozenset[str] = frozenset()) -> Load:
     Returns:
         The load; empty when there is nobody who could be given up for another.
     """
-    load = Load(tick_of(scene.now, scene.config))
-    profiles = _Profiles()
-    found = _entries(scene, load.tick, without)
-    if len(found) < 2 or not any([entry.could for entry in found]):
+    tick = tick_of(scene.now, scene.config)
+    found = scene.counted.asks(scene.lasting, scene.gangs, tick, without)
+    load = Load(tick, found)
+    if len(found) < 2 or not found.could.any():
         return load
-    numbers = profiles.number([entry.kind for entry in found])
-    deadlines = np.array([entry.deadline for entry in found], dtype=np.int64)
-    load.ages = deadlines.argsort(kind="stable")  # of equals by uid, since they come in that order
-    load.entries = [found[age] for age in load.ages.tolist()]
+    profiles = _Profiles()
+    numbers = profiles.number(found.kinds, scene.kinds.made)
+    load.ages = found.deadlines.argsort(kind="stable")  # of equals by uid, since they come in that order
+    load.asks = found.only(load.ages)
     load.profiles = numbers[load.ages]
-    others = scene.stuck.columns(_stuck(scene, {entry.job.uid for entry in found}))
+    others = scene.stuck.columns(_stuck(scene, found))
     _limit_nodes(scene, load, profiles, others)
     _limit_quotas(scene, load, profiles, others)
     return load
 
 
-def _entries(scene: Scene, tick: int, without: frozenset[str]) -> list[Entry]:
-    counted = scene.counted.at(tick)
-    houses = {name: _House(queue, scene.config) for name, queue in scene.queues.items()}
-    found: list[Entry] = []
-    for uid, lasting in scene.lasting.items():
-        made = counted.get(uid)
-        if made is None or made[0] is not lasting:
-            made = counted[uid] = lasting, _entry(scene, lasting, houses, tick)
-        if (entry := made[1]) is not None and uid not in without:
-            found.append(entry)
-    return found
-
-
-def _entry(scene: Scene, lasting: standing.Lasting, houses: Mapping[str, _House], tick: int) -> Entry | None:
-    here, placed = lasting.here, lasting.placed
-    job, given_up = here.job, model.Band.SHED
-    house, deadline = houses.get(job.queue), job.deadline
-    if here.band is not model.Band.DEADLINE or here.left is None or here.finish is None:
-        return None
-    if house is None or deadline is None:
-        return None
-    if not placed and (house.closed or order.barred(job, scene.queues) is not None):
-        return None
-    left = here.finish.mid - tick if placed else here.left.mid
-    if left <= 0 or deadline <= tick or (kind := scene.kinds.of(job, scene.gangs.get(job.uid))) is None:
-        return None
-    was_shed = job.published.band is given_up
-    promised = job.slot is not None and scene.config.promising
-    could = house.sheds and job.state is not model.State.CLAIMING and (job.movable or not placed)
-    could = could and not promised
-    settled = not placed or was_shed or job.since + house.min_run_of(job) <= tick
-    weight = scene.config.shed_weight if was_shed and could else 1
-    return Entry(job, deadline, kind, left, weight, could, could and settled)
-
-
-class _House:
-    """What a queue says of its jobs. `closed`: who waits there cannot start, and so competes with nobody."""
-
-    def __init__(self, queue: model.Queue, config: model.Config) -> None:
-        self.closed = queue.held or queue.drained or queue.observed or bool(queue.conflict)
-        # A fifo queue starts its jobs in their order whatever becomes of their deadlines.
-        self.sheds = queue.shedding and order.policy(queue, config) is not model.Order.FIFO
-        self._min_run = queue.min_run
-
-    def min_run_of(self, job: model.Job) -> int:
-        return self._min_run if job.min_run is None else job.min_run
-
-
-def _stuck(scene: Scene, counted: set[str]) -> list[Standing]:
+def _stuck(scene: Scene, counted: demand.Asks) -> list[Standing]:
     """Those that hold room which no counted job can have before they end by themselves."""
-    found: list[Standing] = []
-    for uid, lasting in scene.lasting.items():
-        stays = not lasting.here.job.movable or uid in scene.safe
-        if lasting.placed and stays and uid not in counted:
-            found.append(lasting.here)
-    return found
-
-
-class Kinds:
-    """Tells kinds of gangs apart, by nodes (but not what uses them), queues and resources alone."""
-
-    def __init__(
-        self, nodes: table.NodeTable, queues: Mapping[str, model.Queue], resources: Sequence[str]
-    ) -> None:
-        self._nodes, self._queues = nodes, queues
-        self._row = {name: row for row, name in enumerate(resources)}
-        self._known: dict[tuple[str, tuple[model.Group, ...]], Kind | None] = {}
-        self._of_gang: dict[int, Kind | None] = {}
-        self._places: dict[object, tuple[Mask, tuple[str, ...]] | None] = {}
-        self._areas: dict[bytes, Mask] = {}
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def of(self, job: model.Job, gang: gangs.Gang | None) -> Kind | None:
-        """The kind of a job's gang; None when no pool lists what a group asks for.
-
-        Equal gangs are of one kind, and to hash the groups of a job costs more than all else here.
-        """
-        if gang is not None and id(gang) in self._of_gang:
-            return self._of_gang[id(gang)]
-        key = (job.queue, job.groups)
-        if key not in self._known:
-            self._known[key] = self._make(*key)
-        found = self._known[key]
-        if gang is not None:
-            self._of_gang[id(gang)] = found
-        return found
-
-    def _make(self, queue: str, groups: tuple[model.Group, ...]) -> Kind | None:
-        places: list[tuple[Mask, tuple[str, ...]]] = []
-        asked: list[tuple[int, ...]] = []
-        for group in groups:
-            place = self._place(queue, group)
-            if place is None:
-                return None
-            places.append(place)
-            amounts = [0] * len(self._row)
-            for name, amount in group.shape.requests:
-                if amount > 0 and (row := self._row.get(name)) is not None:
-                    amounts[row] = min(amount * group.count, MOST)
-            asked.append(tuple(amounts))
-        areas, pools = tuple(mask for mask, _ in places), tuple(names for _, names in places)
-        return Kind(queue, tuple(asked), areas, pools)
-
-    def _place(self, queue: str, group: model.Group) -> tuple[Mask, tuple[str, ...]] | None:
-        """Where pods like those of a group may run: nodes, and pools of the queue."""
-        shape = group.shape
-        names = tuple([name for name, amount in shape.requests if amount > 0])
-        asked = (queue, names, shape.selector, shape.affinity, shape.tolerations)
-        if asked not in self._places:
-            self._places[asked] = self._find(queue, group)
-        return self._places[asked]
-
-    def _find(self, queue: str, group: model.Group) -> tuple[Mask, tuple[str, ...]] | None:
-        options = quota.listing(self._queues[queue].pools, group)
-        if not options:
-            return None
-        masks = [
-            self._nodes.mask(group.shape, selector=pool.selector, tolerations=pool.tolerations, lasting=True)
-            for pool in options
-        ]
-        union = np.logical_or.reduce(masks)
-        # Equal sets of nodes are one object, so that they can be told apart by identity.
-        return self._areas.setdefault(union.tobytes(), union), tuple(pool.name for pool in options)
+    some = scene.counted.others(counted, sorted(scene.counted.fixed | scene.safe))
+    return [scene.lasting[uid].here for uid in some if uid in scene.lasting and scene.lasting[uid].placed]
 
 
 class _Profiles:
@@ -328,16 +163,16 @@ class _Profiles:
         """How many kinds there are."""
         return len(self._numbers)
 
-    def number(self, kinds: Sequence[Kind]) -> Ints:
-        """The numbers of kinds."""
-        numbers = self._numbers
-        found: list[int] = []
-        for kind in kinds:
-            known = numbers.get(id(kind))
-            found.append(self._add(kind) if known is None else known)
-        return np.array(found, dtype=np.int64)
+    def number(self, found: Ints, made: Sequence[kinds.Kind]) -> Ints:
+        """The numbers of kinds that are given by their places in `Kinds.made`."""
+        places, firsts, which = np.unique(found, return_index=True, return_inverse=True)
+        turns = firsts.argsort()
+        numbers = np.zeros(len(places), dtype=np.int64)
+        for turn in turns.tolist():
+            numbers[turn] = self._add(made[places[turn]])
+        return numbers[which]
 
-    def _add(self, kind: Kind) -> int:
+    def _add(self, kind: kinds.Kind) -> int:
         number = self._numbers[id(kind)] = len(self._numbers)
         for amounts, area, pools in zip(kind.amounts, kind.areas, kind.pools, strict=True):
             which = self._sets.setdefault(id(area), len(self.masks))

@@ -183,7 +183,7 @@ def _outlasts_no_window(known: kept.Kept, turn: order.Turn, placement: room.Plac
 
 def leaving(known: kept.Kept) -> list[model.Job]:
     """Jobs whose room is on its way to be free: they end, or are suspended."""
-    ending = (job for job in known.jobs.values() if job.state is model.State.ENDING)
+    ending = (known.jobs[uid] for uid in known.ending)
     found = {job.uid: job for job in ending if job.assigned}
     for stake in known.going():
         found |= {job.uid: job for job in stake.victims}

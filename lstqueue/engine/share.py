@@ -164,11 +164,9 @@ def _running(known: kept.Kept) -> list[Standing]:
     if not known.config.sharing:
         return []
     config, queues = known.config, known.queues
-    some = [
-        one.here
-        for one in known.lasting.values()
-        if one.placed and takes_part(one.here, config) and one.here.job.queue in queues
-    ]
+    rest, owning = model.Band.REST, [known.lasting[uid].here for uid in known.owning]
+    some = [here for here in owning if here.band is rest and takes_part(here, config)]
+    some = [here for here in some if here.job.queue in queues]
     return sorted(some, key=_age)
 
 

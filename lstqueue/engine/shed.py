@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from lstqueue.engine import estimate, fit, model, overload, words
+from lstqueue.engine import fit, model, overload, words
 from lstqueue.engine.gangs import PPM
 from lstqueue.engine.overload import MARGIN, Floats, Limit, Load
 from lstqueue.topology.table import Ints, Mask
@@ -72,8 +72,8 @@ def step(scene: overload.Scene) -> Shedding:
     if tested is None:
         return Shedding()
     if not tested.exceeded:
-        return Shedding({}, tested.quiet_until(), load.merged)
-    given = _Walk(load, tested.exceeded, scene.config).run()
+        return Shedding({}, tested.quiet_until(scene.wake), load.merged)
+    given = _Walk(load, scene.counted.jobs(load.asks), tested.exceeded, scene.config).run()
     for uid in given:
         scene.standings[uid] = scene.standings[uid].given_up()
     # Sums, shares and protected jobs all move with time while there is too much: look at every step.
@@ -114,15 +114,15 @@ def _never(scene: overload.Scene, load: Load) -> frozenset[str]:
     """Counted jobs that wait and could not fit even if nothing else ran: they take nothing from anybody."""
     found: list[str] = []
     known: dict[int, bool] = {}  # by gang: there are few
-    for entry in load.entries:
-        gang = scene.gangs.get(entry.job.uid)
+    for job in scene.counted.jobs(load.asks):
+        gang = scene.gangs.get(job.uid)
         if gang is None:
             continue
         never = known.get(id(gang))
         if never is None:
             never = known[id(gang)] = scene.possible.code(gang) in fit.NEVER_FITS
         if never:
-            found.append(entry.job.uid)
+            found.append(job.uid)
     return frozenset(found)
 
 
@@ -137,8 +137,10 @@ class _Tested:
     counts: Mask  # where there are two jobs, and one of them could be given up
     exceeded: list[int]
 
-    def quiet_until(self) -> int | None:
+    def quiet_until(self, latest: int) -> int | None:
         """The first step at which a limit could be exceeded, should none of the work be done until then.
+
+        One after `latest` (ms since the epoch) if that is earlier: the pass looks again then in any case.
 
         Work does get done, so nothing happens before it; the pass then looks again. What is asked is held
         still, the share of the offer that may be asked falls with time, so bisection finds the step.
@@ -147,6 +149,7 @@ class _Tested:
             return None
         one = self.config.shed_step
         low, high = 0, int(self.spans[-1]) // one + 1  # by then every deadline is over
+        high = min(high, (latest - self.load.tick) // one + 1)
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if self._exceeded_in(middle * one) else (middle, high)
@@ -163,13 +166,10 @@ class _Tested:
 
 def _test(load: Load, config: model.Config) -> _Tested | None:
     """Compare everything that is asked with what may be; None when nobody is or could be asked."""
-    if not load.entries or not load.limits:
+    if not load.limits:
         return None
-    entries = load.entries
-    spans = np.array([entry.deadline for entry in entries], dtype=np.int64) - load.tick
-    left = np.array([entry.left * entry.weight for entry in entries], dtype=np.float64)
-    weight = np.array([entry.weight for entry in entries], dtype=np.float64)
-    could = np.array([entry.could for entry in entries], dtype=np.bool_)
+    spans, weight, could = load.asks.deadlines - load.tick, load.asks.weight, load.asks.could
+    left = load.asks.left * weight
     demand = load.demand[:, load.profiles]
     asks = demand > 0
     work = (demand * np.minimum(left, spans * weight)).cumsum(axis=1) * MARGIN
@@ -213,29 +213,29 @@ class _Walk:
     comparison and an append.
     """
 
-    def __init__(self, load: Load, exceeded: list[int], config: model.Config) -> None:
-        self._tick, self._entries, entries = load.tick, load.entries, load.entries
+    def __init__(self, load: Load, jobs: list[model.Job], exceeded: list[int], config: model.Config) -> None:
+        self._tick, self._jobs, asks = load.tick, jobs, load.asks
         self._sums = [_Sum(load.limits[row]) for row in exceeded]
-        spans = np.array([entry.deadline - load.tick for entry in entries], dtype=np.int64)
+        spans = asks.deadlines - load.tick
         self._spans: list[int] = spans.tolist()
         self._shares: list[int] = overload.share_ppm(spans, config).tolist()
-        pairs = zip(entries, self._spans, strict=True)
-        self._times = [min(entry.left, span) * entry.weight for entry, span in pairs]
+        self._times: list[int] = (np.minimum(asks.left, spans) * asks.weight).tolist()
+        self._whole: list[int] = (asks.left * asks.weight).tolist()
+        self._weight: list[int] = asks.weight.tolist()
+        self._may: list[bool] = asks.may.tolist()
         columns = load.demand[exceeded].T.tolist()
-        asks = [[(number, amount) for number, amount in enumerate(one) if amount] for one in columns]
-        self._asks = [asks[profile] for profile in load.profiles.tolist()]
+        amounts = [[(number, amount) for number, amount in enumerate(one) if amount] for one in columns]
+        self._asks = [amounts[profile] for profile in load.profiles.tolist()]
         # Of equals those who wait go first, then the newest, then the last by uid.
-        placed = np.array([estimate.is_placed(entry.job) for entry in entries], dtype=np.bool_)
-        submits = np.array([entry.job.submit for entry in entries], dtype=np.int64)
-        order = np.lexsort((-load.ages, -submits, placed))
+        order = np.lexsort((-load.ages, -asks.submits, asks.placed))
         self._in_turn: list[int] = order.tolist()
         self._turns: list[int] = order.argsort().tolist()
         self._given: dict[int, Given] = {}
         self._reached = 0
         self._sweeps: dict[str, list[int]] = {}
-        for index, entry in enumerate(entries):
-            if entry.job.sweep and entry.may:
-                self._sweeps.setdefault(entry.job.sweep, []).append(index)
+        for index, job in enumerate(jobs):
+            if job.sweep and self._may[index]:
+                self._sweeps.setdefault(job.sweep, []).append(index)
 
     def run(self) -> dict[str, Given]:
         """Walk to the last deadline; those given up by uid."""
@@ -258,11 +258,11 @@ class _Walk:
                 if total.asked * PPM > share * offered:
                     self._settle(total, until, share, offered)
             first = last
-        return {self._entries[index].job.uid: given for index, given in self._given.items()}
+        return {self._jobs[index].uid: given for index, given in self._given.items()}
 
     def _add(self, index: int) -> None:
-        time, may, sums = self._times[index], self._entries[index].may, self._sums
-        sweep = self._entries[index].job.sweep
+        time, may, sums = self._times[index], self._may[index], self._sums
+        sweep = self._jobs[index].sweep
         for number, amount in self._asks[index]:
             total = sums[number]
             total.asked += amount * time
@@ -276,8 +276,7 @@ class _Walk:
         """Put those who came since into the heap."""
         for amount, index in total.fresh:
             if index not in self._given:
-                entry = self._entries[index]
-                per_value = amount * entry.left * entry.weight * _FINE // entry.job.value
+                per_value = amount * self._whole[index] * _FINE // self._jobs[index].value
                 heapq.heappush(total.heap, (-per_value, self._turns[index]))
         total.fresh.clear()
 
@@ -289,13 +288,13 @@ class _Walk:
             index = self._in_turn[heapq.heappop(total.heap)[1]]
             if index in self._given:
                 continue  # for another limit, and taken off this sum then
-            entry, time = self._entries[index], self._times[index]
+            time = self._times[index]
             own = next(amount for number, amount in self._asks[index] if self._sums[number] is total) * time
             given = Given(
-                total.limit, deadline, total.jobs, total.asked, allowed, offered, own, entry.weight > 1
+                total.limit, deadline, total.jobs, total.asked, allowed, offered, own, self._weight[index] > 1
             )
             self._give_up(index, given)
-            for other in self._sweeps.get(entry.job.sweep, ()):
+            for other in self._sweeps.get(self._jobs[index].sweep, ()):
                 if other not in self._given:
                     self._give_up(other, replace(given, led=True))
 
@@ -303,7 +302,7 @@ class _Walk:
         self._given[index] = given
         if index >= self._reached:
             return  # it does not come into the sums
-        time, sweep = self._times[index], self._entries[index].job.sweep
+        time, sweep = self._times[index], self._jobs[index].sweep
         for number, amount in self._asks[index]:
             total = self._sums[number]
             total.asked -= amount * time

@@ -75,7 +75,7 @@ class Trial:
             used[part.nodes] = True
         herd = self._herd
         on = np.zeros(len(herd.here), dtype=np.bool_)
-        on[herd.owner[used[herd.columns]]] = True
+        on[herd.flock.owner[used[herd.flock.columns]]] = True
         mask: Mask = on[gone]
         return mask
 
@@ -100,9 +100,9 @@ class Trial:
         herd = self._herd
         leaves = np.zeros(len(herd.here), dtype=np.bool_)
         leaves[gone] = True
-        parts = leaves[herd.owner]
+        parts = leaves[herd.flock.owner]
         free = self._free.copy()
-        free.ledger.give_all(herd.columns[parts], herd.amounts[:, parts])
+        free.ledger.give_all(herd.flock.columns[parts], herd.flock.amounts[:, parts])
         for index in gone.tolist():
             free.quota.give(herd.releases[index].charges)
         return free
