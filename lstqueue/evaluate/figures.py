@@ -80,7 +80,11 @@ class Figures:
         gpu_allocation: GPUs held over all, from the first to the last submission.
         partial_gpu_hours: GPU-hours in that time held by pods of gangs that were not complete;
             `partial_gpu_share` of all GPUs. Only policies without gangs have any.
-        idle_wanted_share: GPUs idle while somebody waited, over all, in the same time: fragments and holds.
+        idle_wanted_share: GPUs idle while somebody waited, over all, in the same time.
+        idle_out_share: Of these parts that of nodes out of service.
+        idle_kept_share: That of times when somebody waited for whom or from whom room was kept: by claims and
+            reservations, or by an order in which nobody passes.
+        idle_fragment_share: The rest: whoever waited fitted nowhere.
         verdicts: By level of the first verdict, how many then met and missed their deadline.
         promised: Deadline jobs that were promised theirs; `promised_ratio` of all of them.
         promises_broken: Promises taken back, and those of jobs that were late all the same.
@@ -116,6 +120,9 @@ class Figures:
     partial_gpu_hours: float
     partial_gpu_share: float
     idle_wanted_share: float
+    idle_out_share: float
+    idle_kept_share: float
+    idle_fragment_share: float
     forecast_kept_share: float | None
     forecast_error_s: Spread
     by_width: dict[str, Class]
@@ -179,6 +186,10 @@ def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
         partial_gpu_hours=outcome.partial_loaded / model.HOUR,
         partial_gpu_share=_ratio(outcome.partial_loaded, capacity) or 0.0,
         idle_wanted_share=_ratio(outcome.idle_wanted, capacity) or 0.0,
+        idle_out_share=_ratio(outcome.idle_out, capacity) or 0.0,
+        idle_kept_share=_ratio(outcome.idle_kept, capacity) or 0.0,
+        idle_fragment_share=_ratio(outcome.idle_wanted - outcome.idle_out - outcome.idle_kept, capacity)
+        or 0.0,
         forecast_kept_share=_ratio(off.count(0), len(off)),
         forecast_error_s=spread([ms / 1000 for ms in off if ms]),
         by_width=_classes(dated, lambda life: width_name(life.work.gpus)),

@@ -135,6 +135,7 @@ def _rows(result: Result) -> list[tuple[str, str]]:
         ("load", _share(seen.load)),
         ("GPUs in use while jobs arrived", _share(seen.gpu_allocation)),
         ("GPUs idle while jobs waited", _share(seen.idle_wanted_share)),
+        ("of these fitting nobody, kept, out", _idle(seen)),
     ]
     if seen.partial_gpu_hours:
         held = f"{seen.partial_gpu_hours:,.0f} GPU hours ({_share(seen.partial_gpu_share)})"
@@ -166,6 +167,11 @@ def _rows(result: Result) -> list[tuple[str, str]]:
 
 def _share(part: float | None) -> str:
     return "-" if part is None else f"{part:.2%}"
+
+
+def _idle(seen: figures.Figures) -> str:
+    parts = (seen.idle_fragment_share, seen.idle_kept_share, seen.idle_out_share)
+    return ", ".join(_share(part) for part in parts)
 
 
 def _hours(seconds: float | None) -> str:

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lstqueue.engine import decide, memory, model
+from lstqueue.engine import decide, kept, memory, model
 from lstqueue.evaluate import estimates, lives, workload, world
 
 Decider = Callable[[model.Snapshot, int, model.Config, memory.Memory], model.Plan]
 
+_KEPT = frozenset((model.Code.RESERVED, model.Code.HEAD_OF_LINE, model.Code.CLAIMING, model.Code.BACKING_OFF))
+"""Codes of those who wait for other reasons than that they fit nowhere."""
 TOLD_EVERY = 200
 """Passes between two reports of progress."""
 
@@ -35,8 +37,9 @@ class Outcome:
     """What became of a replay: everybody's life in the order of the trace, the clock's first and last ms.
 
     `counted` are the first and last ms of submissions that count. Between them, in GPU × ms: `held_loaded` by
-    gangs, `partial_loaded` by incomplete ones, `idle_wanted` by nobody while somebody waited; `held` is of
-    the whole time. `stuck` says that jobs are left for which nothing will ever happen.
+    gangs, `partial_loaded` by incomplete ones, `idle_wanted` by nobody while somebody waited, of which
+    `idle_kept` were kept for others and `idle_out` out of service; `held` is of the whole time. `stuck` says
+    that jobs are left for which nothing will ever happen.
     """
 
     lives: list[lives.Life]
@@ -47,6 +50,8 @@ class Outcome:
     held_loaded: int
     idle_wanted: int
     stuck: bool
+    idle_kept: int = 0
+    idle_out: int = 0
     partial_loaded: int = 0
     held: int = 0
     counted: tuple[int, int] = (0, 1 << 62)
@@ -77,6 +82,7 @@ class Replay:
         self._last_submit = load.works[-1].submit if load.works else self._began
         self._given_up = given_up
         self._counted = (self._began + warm_up, self._last_submit - cool_down)
+        self._keeps, self._idle_kept, self._idle_out = False, 0, 0
         self._due: int | None = None
         self._last_pass = self._began - pass_every
         self._passes = self._held = self._loaded = self._idle = self._partial = 0
@@ -123,6 +129,8 @@ class Replay:
             held_loaded=self._loaded,
             idle_wanted=self._idle,
             stuck=bool(place.jobs),
+            idle_kept=self._idle_kept,
+            idle_out=self._idle_out,
             partial_loaded=self._partial,
             held=self._held,
             counted=self._counted,
@@ -150,7 +158,11 @@ class Replay:
         self._loaded += place.busy * loaded
         self._partial += place.partial * loaded
         if place.waiting:
-            self._idle += (place.gpus - place.busy) * loaded
+            idle = place.gpus - place.busy
+            out = min(place.out, idle)
+            self._idle += idle * loaded
+            self._idle_out += out * loaded
+            self._idle_kept += (idle - out) * loaded if self._keeps else 0
 
     def _take_in(self, now: int) -> None:
         """Let happen what is due, submissions included, and say when that wants a pass."""
@@ -176,6 +188,8 @@ class Replay:
         if plan.forecast:
             self._forecast_at, self._changed = now, False
         self._passes += 1
+        known = plan.kept
+        self._keeps = isinstance(known, kept.Kept) and not _KEPT.isdisjoint(known.codes.values())
         self._last_pass = now
         wakes = [] if plan.wake_at is None else [plan.wake_at]
         if plan.admit:

@@ -101,6 +101,7 @@ class World:
         self.gpus = shape.gpus
         self._machines = shape.machines
         self.busy = 0  # GPUs of gangs that hold room
+        self.out = 0  # GPUs that are out of service
         self.partial = 0  # of them those of incomplete gangs, which a plan never makes
         self._placed = 0  # gangs that do
         self._shed_at = 0  # when somebody was last given up
@@ -110,6 +111,7 @@ class World:
         self._nodes = {node.name: node for node in _nodes(self._machines)}
         self._used: dict[str, dict[str, int]] = {name: {} for name in self._nodes}
         self._moved: set[str] = set()
+        self._lacking: dict[str, int] = {}
         self._done: list[lives.Life] = []
         self._wear = wear or mishaps.Wear(mishaps.Rates(), shape.nodes, seed=0, since=0)
         self._names = list(self._nodes)
@@ -407,10 +409,13 @@ class World:
             unschedulable=any((index, kind) in down for kind in _ASKED),
             allocatable=self._machines[index].allocatable(gpus),
         )
+        node = self._nodes[name]
+        usable = gpus if node.ready and not node.unschedulable else 0
+        self._lacking[name] = self._machines[index].gpus - usable
+        self.out = sum(self._lacking.values())
         for witness in self._witnesses:
             witness.resized(name, gpus)
-            node = self._nodes[name]
-            witness.serves(name, gpus if node.ready and not node.unschedulable else 0, at)
+            witness.serves(name, usable, at)
 
     def _drop(self, drop: model.Drop, now: int) -> None:
         life = self.jobs[drop.uid]

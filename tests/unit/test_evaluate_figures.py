@@ -5,7 +5,7 @@ import pytest
 from cases import replays
 from cases.replays import EPOCH, HOUR, MINUTE, work
 from lstqueue.engine import model
-from lstqueue.evaluate import check, figures, lives, replay, world
+from lstqueue.evaluate import check, figures, lives, mishaps, policies, replay, world
 
 SHAPE = world.Shape(2, 8)
 
@@ -90,6 +90,25 @@ def test_waiting_is_idle_only_while_somebody_waits() -> None:
     seen = figures.of(ran.outcome, SHAPE)
     assert seen.idle_wanted_share == pytest.approx(8 / 64, abs=0.001)
     assert seen.gpu_allocation == pytest.approx(32 / 64, abs=0.001)
+    assert (seen.idle_kept_share, seen.idle_out_share) == (0, 0)
+    assert seen.idle_fragment_share == seen.idle_wanted_share
+
+
+def test_what_is_idle_is_kept_by_an_order_in_which_nobody_passes() -> None:
+    works = [work("a", runs=2 * HOUR), work("wide", gpus=16, at=HOUR, runs=HOUR)]
+    works += [work("small", gpus=1, at=HOUR + MINUTE, runs=HOUR), work("last", at=4 * HOUR)]
+    ran = replays.run(works, nodes=2, policy=policies.named("fifo"))
+    seen = figures.of(ran.outcome, SHAPE)
+    assert seen.idle_kept_share == pytest.approx(8 * 59 / 60 / 64, abs=0.001)
+    assert seen.idle_wanted_share == pytest.approx(seen.idle_kept_share + seen.idle_fragment_share)
+
+
+def test_what_is_out_of_service_is_no_fragment() -> None:
+    wear = mishaps.Wear(mishaps.Rates(), 1, seed=1, since=EPOCH, windows=mishaps.Windows(2 * HOUR, HOUR))
+    works = [work("a", runs=HOUR), work("b", at=130 * MINUTE), work("last", at=4 * HOUR)]
+    seen = figures.of(replays.run(works, wear=wear).outcome, world.Shape(1, 8))
+    assert seen.idle_out_share == pytest.approx(50 / 240, abs=0.001)
+    assert seen.idle_wanted_share == pytest.approx(seen.idle_out_share, abs=0.001)
 
 
 def _books() -> check.Books:
