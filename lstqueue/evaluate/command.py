@@ -168,7 +168,9 @@ def _result(
     """The result of a replay that took so many seconds of wall and of CPU time."""
     seen = figures.of(outcome, made.shape)
     if not options.verdicts:  # what is published without a forecast is no verdict that anybody was told
-        seen = dataclasses.replace(seen, verdicts={})
+        seen = dataclasses.replace(
+            seen, verdicts={}, forecast_kept_share=None, forecast_error_s=figures.Spread()
+        )
     return output.Result(
         options=output.Asked(options.policy, options.trace, options.seed),
         seen=seen,

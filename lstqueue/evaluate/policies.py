@@ -6,7 +6,8 @@ here. The three without gangs differ in the world as well (`podwise`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from lstqueue.engine import model, switches
@@ -210,11 +211,43 @@ class PolicyError(ValueError):
 
 
 def named(name: str) -> Policy:
-    """Return a policy by its name.
+    """Return a policy by its name, `NAME` or `NAME:FIELD=VALUE,...` with other figures in `model.Config`.
+
+    So any rule of a policy can be left out, or weighed, by the field that the engine has for it.
 
     Raises:
-        PolicyError: There is none.
+        PolicyError: There is none, or no such field or value.
     """
-    if name not in _BY_NAME:
+    base, colon, changes = name.partition(":")
+    if base not in _BY_NAME:
         raise PolicyError(f"{name!r} is no policy; it must be one of {', '.join(_BY_NAME)}")
-    return _BY_NAME[name]
+    policy = _BY_NAME[base]
+    if not colon:
+        return policy
+    set_ = dict(_change(name, text) for text in changes.split(","))
+    made = replace(policy, name=name, about=f"{policy.about}; {changes}", config={**policy.config, **set_})
+    try:
+        made.configured(model.Config())
+    except ValueError as error:
+        raise PolicyError(f"{name!r}: {error}") from error
+    return made
+
+
+def _change(name: str, text: str) -> tuple[str, Any]:
+    """Read FIELD=VALUE."""
+    key, _, value = (part.strip() for part in text.partition("="))
+    if key not in _FIGURES:
+        raise PolicyError(f"{name!r} sets {key!r}, which is no figure; they are {', '.join(_FIGURES)}")
+    read, wanted = _READ[type(getattr(model.Config(), key))]
+    try:
+        return key, read(value)
+    except (KeyError, ValueError) as error:
+        raise PolicyError(f"{name!r} sets {key} to {value!r}; it must be {wanted}") from error
+
+
+_READ: Mapping[type, tuple[Callable[[str], Any], str]] = {
+    bool: ({"true": True, "false": False}.__getitem__, "true or false"),
+    int: (int, "a whole number, times in ms"),
+    float: (float, "a number"),
+}
+_FIGURES = [field.name for field in fields(model.Config) if field.name not in ("order", "switches")]

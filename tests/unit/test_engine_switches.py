@@ -185,3 +185,27 @@ def test_slack_lets_others_pass_as_far_as_a_deadline_allows():
     tight = run("slack-backfill", _line_of_two(due=121 * MINUTE))
     assert tight.times("long", "admitted") != [4 * MINUTE]
     assert tight.done("wide") == 2 * HOUR
+
+
+def test_any_figure_of_a_policy_can_be_another():
+    policy = policies.named("edf:shed_weight=1,share_keeps=false,trigger_share=0.2")
+    config = policy.configured(model.Config())
+    assert (config.shed_weight, config.share_keeps, config.trigger_share) == (1, False, 0.2)
+    assert config.order is model.Order.EDF
+    assert policy.name == "edf:shed_weight=1,share_keeps=false,trigger_share=0.2"
+    assert policies.named("edf").config == {"order": model.Order.EDF}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("best", "'best' is no policy; it must be one of lst, "),
+        ("lst:colour=1", "sets 'colour', which is no figure; they are overhead_share, "),
+        ("lst:sharing=1", "sets sharing to '1'; it must be true or false"),
+        ("lst:shed_weight=two", "sets shed_weight to 'two'; it must be a whole number"),
+        ("lst:overhead_share=2", "overhead_share"),
+    ],
+)
+def test_figures_that_cannot_be_are_refused(name, words):
+    with pytest.raises(policies.PolicyError, match=words):
+        policies.named(name)
