@@ -439,11 +439,11 @@ def _play(made: _Prepared, told: Callable[[replay.Progress], None]) -> replay.Ou
 def _bars(terminal: console.Console) -> progress.Progress:
     return progress.Progress(
         progress.TextColumn("{task.description}"),
-        progress.BarColumn(bar_width=30),
-        progress.MofNCompleteColumn(),
-        progress.TextColumn("jobs done"),
-        progress.TextColumn("day {task.fields[day]:5.1f}, {task.fields[gpus]:4} GPUs busy"),
-        progress.TextColumn("{task.fields[speed]:,} × real time"),
+        progress.BarColumn(bar_width=10),
+        # Short, so that all of it fits a terminal of 80 columns.
+        progress.TextColumn("{task.completed:,.0f} of {task.total:,.0f} jobs"),
+        progress.TextColumn("day {task.fields[day]:.1f}, {task.fields[gpus]} GPUs"),
+        progress.TextColumn("{task.fields[speed]:,} ×"),
         progress.TimeElapsedColumn(),
         console=terminal,
     )
