@@ -28,7 +28,7 @@ class Finish(NamedTuple):
 def spread(mid: int, config: model.Config) -> model.Estimate:
     """Quantiles for a run time of `mid` ms of which nothing else is known (docs/engine.md, Estimates)."""
     return model.Estimate(
-        lo=min(mid, int(mid * config.lo_factor)), mid=mid, hi=max(mid, int(mid * config.hi_factor))
+        lo=min(mid, max(1, int(mid * config.lo_factor))), mid=mid, hi=max(mid, int(mid * config.hi_factor))
     )
 
 

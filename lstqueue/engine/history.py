@@ -28,6 +28,10 @@ WILDEST = 1_000_000
 """The largest miss that is told from larger ones."""
 
 
+CLOSE = 0.1
+"""A prediction that moves by no more than this share is no news, so that plans stand still."""
+
+
 class Source(enum.StrEnum):
     """Where a prediction comes from, as `status.estimate.source` says it."""
 
@@ -116,6 +120,14 @@ class Book:
             return own
         anybody = self.misses.get(source, ())
         return anybody if len(anybody) >= ALL_LEAST else None
+
+
+def settled(old: model.Estimate | None, new: model.Estimate) -> model.Estimate:
+    """Return what to go on with after a prediction was made anew: the old one while that says as much."""
+    if old is None:
+        return new
+    pairs = ((old.lo, new.lo), (old.mid, new.mid), (old.hi, new.hi))
+    return old if all(abs(a - b) <= CLOSE * max(a, b) for a, b in pairs) else new
 
 
 def _quantiles(misses: tuple[int, ...]) -> tuple[int, int]:

@@ -36,6 +36,10 @@ class Estimator(Protocol):
         """Return the estimate for a job that is being submitted; None: nothing is known."""
         ...
 
+    def key(self, work: workload.Work) -> str | None:
+        """Return what jobs have in common that are to be asked of anew when one ends; None: nothing."""
+        ...
+
     def ended(self, work: workload.Work, ran_ms: int) -> None:
         """Learn that a job has ended after running for `ran_ms` in all, lost time not counted."""
         ...
@@ -66,6 +70,9 @@ class Exact:
         """Return the run time."""
         return model.Estimate(work.duration, work.duration, work.duration)
 
+    def key(self, work: workload.Work) -> None:
+        """Says the same whoever ends."""
+
     def ended(self, work: workload.Work, ran_ms: int) -> None:
         """Has nothing to learn."""
 
@@ -79,6 +86,9 @@ class User:
     def ask(self, work: workload.Work) -> model.Estimate | None:
         """Return the user's figure."""
         return None if work.requested is None else estimate.spread(work.requested, self._config)
+
+    def key(self, work: workload.Work) -> None:
+        """Says the same whoever ends."""
 
     def ended(self, work: workload.Work, ran_ms: int) -> None:
         """Users are not seen to learn."""
@@ -98,6 +108,9 @@ class Lognormal:
         factor = math.exp(self._sigma * draw.gauss(0, 1))
         return estimate.spread(max(1, int(work.duration * factor)), self._config)
 
+    def key(self, work: workload.Work) -> None:
+        """Says the same whoever ends."""
+
     def ended(self, work: workload.Work, ran_ms: int) -> None:
         """Has nothing to learn."""
 
@@ -114,16 +127,16 @@ class LastTwo:
 
     def ask(self, work: workload.Work) -> model.Estimate | None:
         """Predict a job's run time and how far that may be off."""
-        told = self._book.predict(_key(work), history.Asked(work.requested), self._config)
+        told = self._book.predict(self.key(work), history.Asked(work.requested), self._config)
         return told.estimate if told is not None else None
+
+    def key(self, work: workload.Work) -> str:
+        """Return what work is alike."""
+        return f"{work.user}/{work.gpus}/{work.requested}"
 
     def ended(self, work: workload.Work, ran_ms: int) -> None:
         """Learn the run time, and how far the prediction was off."""
-        self._book.learn(_key(work), history.Asked(work.requested), ran_ms)
-
-
-def _key(work: workload.Work) -> str:
-    return f"{work.user}/{work.gpus}/{work.requested}"
+        self._book.learn(self.key(work), history.Asked(work.requested), ran_ms)
 
 
 def _sigma(text: str, whole: str) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lstqueue.engine import decide, kept, memory, model
+from lstqueue.engine import decide, history, kept, memory, model
 from lstqueue.evaluate import estimates, lives, workload, world
 
 Decider = Callable[[model.Snapshot, int, model.Config, memory.Memory], model.Plan]
@@ -77,6 +77,7 @@ class Replay:
         self._memory = memory.Memory()
         self._forecast_at, self._changed = 0, True
         self._lives: list[lives.Life] = []
+        self._like: dict[str, dict[str, lives.Life]] = {}  # the unfinished, by what they have in common
         self._width = len(str(len(load.works)))
         self._began = load.works[0].submit if load.works else workload.EPOCH
         self._last_submit = load.works[-1].submit if load.works else self._began
@@ -176,13 +177,27 @@ class Replay:
             life = place.arrive(uid, work, self._estimator.ask(work), now)
             life.given_up = work.key in self._given_up
             self._lives.append(life)
+            if (key := self._estimator.key(work)) is not None:
+                self._like.setdefault(key, {})[uid] = life
             rung = True
         for life in place.take_completed():
             self._estimator.ended(life.work, life.work.duration)
+            if (key := self._estimator.key(life.work)) is not None:
+                self._ask_anew(key, life.uid)
         if rung:
             self._changed = True
             soon = max(now, self._last_pass + self._every)
             self._due = soon if self._due is None else min(self._due, soon)
+
+    def _ask_anew(self, key: str, ended: str) -> None:
+        """Tell of the unfinished jobs that are like one that has ended what is expected of them now."""
+        like = self._like[key]
+        del like[ended]
+        for life in like.values():
+            told = self._estimator.ask(life.work)
+            settled = history.settled(life.estimate, told) if told is not None else None
+            if settled != life.estimate:
+                life.estimate, life.seen = settled, None
 
     def _carry_out(self, plan: model.Plan, now: int) -> None:
         if plan.forecast:

@@ -29,7 +29,7 @@ SHOWN = 40
 _HASHES = re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b", re.IGNORECASE)
 """Commits, digests and the like."""
 _UUIDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_NUMBERS = re.compile(r"[0-9]+(?:[-_.:/TZ]?[0-9]+)*")
+_NUMBERS = re.compile(r"[0-9]+(?:[-_.:/TZ]?[0-9]+)*(?:e[-+]?[0-9]+)?", re.IGNORECASE)
 """Numbers, dates, times and versions, with what joins their parts."""
 _MONTHS = re.compile(r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(?=#|\b)", re.IGNORECASE)
 

@@ -26,15 +26,12 @@ NAME = "lstqueue-history"
 MISSES = "misses"
 """The entry of what all keys of a namespace have in common; no key, for those have 16 digits."""
 KEYS = 300
-"""How many keys a namespace keeps, those with the latest ends: a quarter of a ConfigMap's 1 MiB at most."""
+"""How many keys a namespace keeps, those with the latest ends: less than a third of a ConfigMap's 1 MiB."""
 SEEN = 16
 """How many ends a key remembers to have learnt. One that comes late, after so many others, is left out."""
 LONGEST = 16_384
 """Characters of an entry that are read: what we write is shorter."""
 LONGEST_RUN = 100 * 365 * 24 * model.HOUR
-CLOSE = 0.1
-"""A prediction that moves by no more than this share is no news: plans stand still."""
-
 End = tuple[int, str]
 """When a job ended (ms) and 8 hex digits of whose end it was: their order is that of learning."""
 
@@ -234,14 +231,6 @@ def run_of(job: ledger.Ledger) -> Run | None:
         return None
     figure = job.spec.estimate if job.spec is not None else None
     return Run(job.uid, status.like, status.completed, status.saved, figure)
-
-
-def close(one: model.Estimate | None, other: model.Estimate | None) -> bool:
-    """Whether two predictions say the same for all that matters."""
-    if one is None or other is None:
-        return one is other
-    pairs = ((one.lo, other.lo), (one.mid, other.mid), (one.hi, other.hi))
-    return all(abs(a - b) <= CLOSE * max(a, b) for a, b in pairs)
 
 
 def is_key(text: str) -> bool:

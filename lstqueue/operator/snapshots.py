@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from lstqueue.api import errors
-from lstqueue.engine import model, standing
+from lstqueue.engine import history, model, standing
 from lstqueue.jobs import batch, podspec, slots, views
 from lstqueue.operator import cache as caches
 from lstqueue.operator import fitting, holding, ledger, lenient, predictions, runs, setbacks, sweeps
@@ -278,9 +278,11 @@ def _expected(
 ) -> model.Estimate | None:
     if stays(record) and record.ledger.status.phase is not Phase.RUNNING:
         return None
-    found = predictions.expected(record, cache, settings.engine)
-    record.source = found.source
-    return found.estimate
+    found, source = predictions.expected(record, cache, settings.engine)
+    if found is not None and source == record.source == history.Source.HISTORY:
+        found = history.settled(record.predicted, found)
+    record.source, record.predicted = source, found
+    return found
 
 
 def _assigned(

@@ -11,9 +11,10 @@ import sys
 
 import pytest
 
+from cases import replays
 from cases import trace_files as files
 from lstqueue.engine import model
-from lstqueue.evaluate import estimates, traces, workload
+from lstqueue.evaluate import digest, estimates, replay, traces, workload, world
 
 HOUR = files.HOUR
 CONFIG = model.Config()
@@ -164,3 +165,21 @@ def test_learnt_quantiles_hold_for_most_of_a_real_trace() -> None:
         heapq.heappush(running, (work.submit + work.duration, number, work))
     assert below / len(trace.works) < 0.1
     assert above / len(trace.works) < 0.1
+
+
+def test_those_who_wait_are_asked_of_anew_when_one_of_their_kind_ends() -> None:
+    works = [replays.work(f"j{number}", runs=(number + 1) * HOUR, due=10 * HOUR) for number in range(3)]
+    place = world.World(world.Shape(1, 8), replays.FREE, model.Queue("q"), log=digest.Log())
+    expected: dict[str, list[int | None]] = {"j1": [], "j2": []}
+
+    def decided(snapshot: model.Snapshot, plan: model.Plan) -> None:
+        for job in snapshot.jobs:
+            if job.name in expected and job.state is model.State.WAITING:
+                known = expected[job.name]
+                mid = job.estimate.mid if job.estimate is not None else None
+                if not known or known[-1] != mid:
+                    known.append(mid)
+
+    load = workload.Workload("made up", workload.ordered(works))
+    replay.Replay(load, place, estimator("last-two"), config=CONFIG).run(decided=decided)
+    assert expected["j2"] == [None, HOUR, int(1.5 * HOUR)]
