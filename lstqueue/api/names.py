@@ -32,7 +32,7 @@ ANNOTATION_FIELDS = f"{GROUP}/from-annotations"
 """On such a DeadlineJob: the fields of its spec that came from the job's annotations, and go with them."""
 
 LABEL_USER = f"{GROUP}/user"
-"""On a DeadlineJob or a user's own job: whose it is; run times are learnt apart for each."""
+"""On a DeadlineJob with groups, or a user's own job: whose it is; run times are learnt apart for each."""
 LABEL_HISTORY = f"{GROUP}/history"
 """On the same: what the work is called, in place of what its pods look like; empty: like no other."""
 ANNOTATION_PROGRESS = f"{GROUP}/progress"

@@ -1,10 +1,10 @@
 """What earlier runs of the same work say about the next one: the one predictor of run times.
 
 A key stands for work that is alike; whoever keeps the history says what that means. The prediction is the
-mean of the last two run times of the key (Tsafrir, Etsion and Feitelson, TPDS 2007), without a history the
-user's figure. How far that may be off is learnt too: from by how much predictions of the same key missed, or
-those of the same source for anybody while these are too few. Nothing here knows where histories are kept or
-when jobs end: the operator and the replays do, and ask the same questions.
+mean of the last two run times of the key (Tsafrir, Etsion and Feitelson, TPDS 2007), at most the user's
+figure; without a history it is that. How far that may be off is learnt too: from by how much predictions of
+the same key missed, or those of the same source for anybody while these are too few. Nothing here knows where
+histories are kept or when jobs end: the operator and the replays do, and ask the same questions.
 """
 
 from __future__ import annotations
@@ -108,10 +108,9 @@ class Book:
         runs = self.pasts.get(key, NOTHING).runs
         if not runs and asked.figure is None:
             return None
-        mid = sum(runs) // len(runs) if runs else asked.figure or 1
-        if asked.limit is not None:
-            mid = min(mid, asked.limit)
-        return max(1, mid), Source.HISTORY if runs else Source.USER
+        figures = [sum(runs) // len(runs)] if runs else []
+        figures += [said for said in (asked.figure, asked.limit) if said is not None]
+        return max(1, min(figures)), Source.HISTORY if runs else Source.USER
 
     def _judge(self, key: str, source: Source) -> tuple[int, ...] | None:
         """The misses to judge a prediction by, None while they are too few."""

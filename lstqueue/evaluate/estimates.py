@@ -118,7 +118,7 @@ class Lognormal:
 class LastTwo:
     """Predicts from what has ended, with the operator's own predictor (`engine.history`).
 
-    Work is alike that has the same user, width and request: a trace knows no templates.
+    Work is alike that has the same user and width: a trace knows no templates.
     """
 
     def __init__(self, config: model.Config) -> None:
@@ -132,7 +132,7 @@ class LastTwo:
 
     def key(self, work: workload.Work) -> str:
         """Return what work is alike."""
-        return f"{work.user}/{work.gpus}/{work.requested}"
+        return f"{work.user}/{work.gpus}"
 
     def ended(self, work: workload.Work, ran_ms: int) -> None:
         """Learn the run time, and how far the prediction was off."""

@@ -2,9 +2,9 @@
 
 Alike are pods that run the same programs of the same image on the same resources. Left out is what changes
 from night to night while the work does not: the tag of an image, every number in a command (dates, run
-numbers, seeds, learning rates, ports), environment, volumes and names. What the user expects it to take is
-looked at beside it (`operator.histories`), so that a number that matters, such as one of epochs, need not be
-told from one that does not: who says that it takes ten times as long has other work.
+numbers, seeds, learning rates, ports), environment, volumes and names. Some of these matter, such as a number
+of epochs; but nobody can tell which, and a key that is too fine has no history when it is needed, which cost
+more in replays (docs/engine.md). Who knows better gives the work a name.
 """
 
 from __future__ import annotations

@@ -216,8 +216,7 @@ def key_of(job: ledger.Ledger) -> str:
     work = job.work
     if work.name == "" or not work.size:
         return ""
-    figure = job.spec.estimate if job.spec is not None else None
-    like = ["name", work.name] if work.name is not None else ["pods", work.pods, figure]
+    like = ["name", work.name] if work.name is not None else ["pods", work.pods]
     text = json.dumps([work.owner, like, work.size])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
