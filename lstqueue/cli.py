@@ -210,6 +210,11 @@ evaluate.add_command(cli_evaluate.bound)
 @click.option("--policy", default="lst", show_default=True, help="The policy, by name.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of everything that is drawn.")
 @cli_evaluate.replayed
+@click.option(
+    "--queues",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A file of several queues: names, GPUs, cohort and users. Without it all jobs are in one.",
+)
 @click.option("--bound", is_flag=True, help="Also work out the fluid bound; needs the extra `evaluate`.")
 @click.option(
     "--json",

@@ -36,6 +36,7 @@ from lstqueue.evaluate import (
     output,
     policies,
     replay,
+    teams,
     traces,
     workload,
     world,
@@ -85,6 +86,7 @@ class Options:
     warm_up: str = "0s"
     cool_down: str = "0s"
     inventory: str | None = None
+    queues: str | None = None
     verdicts: bool = True
     invariants: bool = True
     bound: bool = False
@@ -214,12 +216,19 @@ def _prepared(options: Options, events: TextIO | None) -> _Prepared:
     """Build everything a replay needs."""
     nodes = shape(options)
     spent, pass_every = costs(options), duration(options.pass_every, "--pass-every")
-    known = (policies.PolicyError, traces.TraceError, deadlines.DeadlineError, estimates.EstimateError)
+    known = (
+        policies.PolicyError,
+        traces.TraceError,
+        deadlines.DeadlineError,
+        estimates.EstimateError,
+        teams.TeamsError,
+    )
     try:
         policy = policies.named(options.policy)
         config = policy.configured(model.Config() if options.verdicts else model.Config(forecast_depth=0))
         load = loaded(options, nodes)
         estimator = estimates.parse(options.estimates, seed=options.seed, config=config)
+        several = _several(options, policy, load)
     except known as error:
         raise click.ClickException(str(error)) from error
     books = None
@@ -237,6 +246,7 @@ def _prepared(options: Options, events: TextIO | None) -> _Prepared:
         log=log,
         witnesses=witnesses,
         wear=_wear(options, nodes, load.works[0].submit),
+        several=several,
     )
     again = replay.Replay(
         load,
@@ -257,6 +267,18 @@ def _prepared(options: Options, events: TextIO | None) -> _Prepared:
     if again.counted[0] >= again.counted[1]:
         raise click.UsageError("--warm-up and --cool-down leave no submission to count; make them shorter")
     return _Prepared(load, nodes, spent, policy, books, recorder, log, Meter(), again)
+
+
+def _several(options: Options, policy: policies.Policy, load: workload.Workload) -> teams.Teams | None:
+    """The queues of a replay that has several, every user in one of them."""
+    if options.queues is None:
+        return None
+    if policy.pods is not None:
+        raise click.UsageError(f"--queues does not go with the policy {policy.name}, which knows no quota")
+    found = teams.read(pathlib.Path(options.queues))
+    for work in load.works:
+        found.of(work)
+    return found
 
 
 def _given_up(

@@ -48,6 +48,19 @@ class Class:
 
 
 @dataclass(frozen=True, slots=True)
+class Queue:
+    """One of several queues; `gave_back` counts suspensions of its jobs for those of other queues."""
+
+    jobs: int
+    deadline_jobs: int
+    met: int
+    deadline_ratio: float | None
+    gpu_hours: float
+    wait_mean_s: float | None
+    gave_back: int
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """The result of a replay.
 
@@ -89,6 +102,7 @@ class Figures:
         promised: Deadline jobs that were promised theirs; `promised_ratio` of all of them.
         promises_broken: Promises taken back, and those of jobs that were late all the same.
         promises_broken_by: The same by cause.
+        by_queue: Figures of each queue, where there are several.
     """
 
     jobs: int
@@ -132,6 +146,7 @@ class Figures:
     promised_ratio: float | None
     promises_broken: int
     promises_broken_by: dict[str, int]
+    by_queue: dict[str, Queue]
 
 
 def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
@@ -199,7 +214,27 @@ def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
         promised_ratio=_ratio(len(promised), len(dated)),
         promises_broken=broken.total(),
         promises_broken_by=dict(sorted(broken.items())),
+        by_queue=_queues(everybody),
     )
+
+
+def _queues(everybody: Sequence[lives.Life]) -> dict[str, Queue]:
+    found: dict[str, Queue] = {}
+    for name in sorted({life.queue for life in everybody} - {""}):
+        own = [life for life in everybody if life.queue == name]
+        dated = [life for life in own if life.work.deadline is not None]
+        met = sum(1 for life in dated if in_time(life))
+        starts = [life.first_start - life.work.submit for life in own if life.first_start is not None]
+        found[name] = Queue(
+            jobs=len(own),
+            deadline_jobs=len(dated),
+            met=met,
+            deadline_ratio=_ratio(met, len(dated)),
+            gpu_hours=_useful(own) / model.HOUR,
+            wait_mean_s=math.fsum(starts) / len(starts) / 1000 if starts else None,
+            gave_back=sum(life.gave_back for life in own),
+        )
+    return found
 
 
 def in_time(life: lives.Life) -> bool:

@@ -57,9 +57,10 @@ class Life:
     `first_start` and `completed` are None until then. `lost` sums run time done again, `restoring` the time
     spent on starts after a suspension; `preempted` counts suspensions for others, `struck` runs that a mishap
     of a node ended. `fruitless` is the most suspensions in a row that saved nothing.
-    `first_level` is the verdict at submit, `first_finish` the first forecast of its end. Who is
-    `given_up` has no deadline to the engine. `promised` says that
-    it ever had a slot, `broken` why the last promise was taken back.
+    `queue` is "" for the one of a replay without several. `reclaimed` is when it last took back what that
+    had lent, `gave_back` how often it had to leave for another queue. `first_level` is the verdict at submit,
+    `first_finish` the first forecast of its end. Who is `given_up` has no deadline to the engine. `promised`
+    says that it ever had a slot, `broken` why the last promise was taken back.
     """
 
     uid: str
@@ -92,6 +93,9 @@ class Life:
     fruitless: int = 0
     lost: int = 0
     restoring: int = 0
+    queue: str = ""
+    reclaimed: int = 0
+    gave_back: int = 0
     first_level: model.Level | None = None
     first_finish: tuple[int, int] | None = None
     given_up: bool = False
@@ -105,7 +109,7 @@ class Life:
                 uid=self.uid,
                 namespace=work.user or "default",
                 name=work.key,
-                queue=QUEUE,
+                queue=self.queue or QUEUE,
                 groups=self.groups,
                 submit=work.submit,
                 deadline=None if self.given_up else work.deadline,
@@ -132,9 +136,19 @@ class Life:
                 wasted=self.wasted,
                 displaced_by=self.displaced_by,
                 served=self.saved + self.lost,
+                reclaimed=self.reclaimed,
             )
         return self.seen
 
 
 QUEUE = "all"
-"""The one queue of a replay."""
+"""The one queue of a replay that has no several."""
+
+
+def gpus_on(life: Life, node: str) -> int:
+    """GPUs that a gang holds on a node."""
+    there = [part for part in life.assigned if part.node == node]
+    shapes = [life.groups[part.group].shape for part in there]
+    counts = [part.bound + part.held for part in there]
+    pairs = zip(shapes, counts, strict=True)
+    return sum([count * dict(shape.requests).get(workload.GPU, 0) for shape, count in pairs])

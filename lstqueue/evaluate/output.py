@@ -80,7 +80,7 @@ def as_json(result: Result) -> dict[str, Any]:
     `bound` is None where nobody asked for it.
     """
     found = dataclasses.asdict(result.seen)
-    parts = {name: found.pop(name) for name in ("by_width", "by_tightness", "verdicts")}
+    parts = {name: found.pop(name) for name in ("by_width", "by_tightness", "verdicts", "by_queue")}
     made: dict[str, Any] = _rounded(
         {
             "policy": result.options.policy,
@@ -152,6 +152,11 @@ def _rows(result: Result) -> list[tuple[str, str]]:
         rows.append(("promised", f"{seen.promised:,} ({_share(seen.promised_ratio)})"))
         causes = ", ".join(f"{cause} {count:,}" for cause, count in seen.promises_broken_by.items())
         rows.append(("promises broken", f"{seen.promises_broken:,}{': ' * bool(causes)}{causes}"))
+    for name, own in seen.by_queue.items():
+        told = f"{own.met:,} of {own.deadline_jobs:,} ({_share(own.deadline_ratio)})"
+        rows.append((f"queue {name}: deadlines met", f"{told}, {own.gpu_hours:,.0f} GPU hours"))
+        rows.append((f"queue {name}: jobs, mean wait", f"{own.jobs:,}, {_hours(own.wait_mean_s)}"))
+        rows.append((f"queue {name}: gave back to others", f"{own.gave_back:,} times"))
     latency, wall = result.latency_s, result.wall_s
     rows += [
         ("decision passes", f"{result.passes:,}, p50 {_ms(latency.p50)}, p99 {_ms(latency.p99)}"),

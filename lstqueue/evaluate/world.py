@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from lstqueue.engine import model
-from lstqueue.evaluate import digest, inventory, lives, mishaps, workload
+from lstqueue.evaluate import digest, inventory, lives, mishaps, teams, workload
 from lstqueue.topology import model as topology
 
 GPU = workload.GPU
@@ -89,6 +89,7 @@ class World:
         log: digest.Log,
         witnesses: Iterable[Witness] = (),
         wear: mishaps.Wear | None = None,
+        several: teams.Teams | None = None,
     ) -> None:
         self.shape, self.costs = shape, costs
         self.queue = replace(
@@ -97,6 +98,8 @@ class World:
             # Nodes are the limit: a quota that says the same would only be reckoned twice.
             pools=(model.Pool(POOL, nominal=((GPU, NO_LIMIT),)),),
         )
+        self._several = several
+        self._queues = (self.queue,) if several is None else several.queues(self.queue)
         self.jobs: dict[str, lives.Life] = {}
         self.gpus = shape.gpus
         self._machines = shape.machines
@@ -187,7 +190,7 @@ class World:
         costs = self.costs
         return model.Snapshot(
             nodes=tuple(self._nodes.values()),
-            queues=(self.queue,),
+            queues=self._queues,
             jobs=tuple([life.seen or life.engine_job(costs) for life in self.jobs.values()]),
             forecast_at=forecast_at,
             changed=changed,
@@ -206,6 +209,7 @@ class World:
             ]
             groups = self._groups[work.pods] = tuple(made)
         life = self.jobs[uid] = lives.Life(uid, work, groups, estimate)
+        life.queue = "" if self._several is None else self._several.of(work)
         self._log.note(at, "submitted", work.key)
         for witness in self._witnesses:
             witness.arrived(life, at)
@@ -235,6 +239,8 @@ class World:
             life = self.jobs[claiming.uid]
             life.state, life.seen, life.reservation = model.State.CLAIMING, None, None
             life.claim = replace(claiming.claim, committed=True)
+            if claiming.reclaims:
+                life.reclaimed = now
             self._log.note(now, "claimed", life.work.key, _places(claiming.claim.groups))
         for admission in plan.admit:
             self._admit(admission, now)
@@ -306,6 +312,7 @@ class World:
         ran = max(0, now - life.starts_at) if life.state is model.State.RUNNING else 0
         kept = self._kept(ran, asked=True)
         self._leave(life, now, ran=ran, kept=kept, for_uid=wanted.for_uid)
+        life.gave_back += wanted.why is model.Why.RECLAIMED
         self._log.note(now, "suspended", life.work.key)
         for witness in self._witnesses:
             witness.suspended(life, now, wanted, kept)
@@ -367,7 +374,7 @@ class World:
         if mishap.kind is mishaps.Kind.GPU:
             which = int(mishap.draw * self._machines[mishap.node].gpus)
             for life in there:
-                which -= _gpus_on(life, name)
+                which -= lives.gpus_on(life, name)
                 if which < 0:
                     self._strike(life, at, asked=False)
                     return
@@ -480,15 +487,6 @@ def _nodes(machines: Iterable[inventory.Machine]) -> list[topology.Node]:
         topology.Node(one.name, one.allocatable(one.gpus), labels=(("kubernetes.io/hostname", one.name),))
         for one in machines
     ]
-
-
-def _gpus_on(life: lives.Life, node: str) -> int:
-    """GPUs that a gang holds on a node."""
-    there = [part for part in life.assigned if part.node == node]
-    shapes = [life.groups[part.group].shape for part in there]
-    counts = [part.bound + part.held for part in there]
-    pairs = zip(shapes, counts, strict=True)
-    return sum([count * dict(shape.requests).get(GPU, 0) for shape, count in pairs])
 
 
 def _places(groups: tuple[model.GroupPlacement, ...]) -> list[tuple[str, int]]:

@@ -60,6 +60,7 @@ def _refuse(options: command.Options) -> None:
         "--drains": options.drains,
         "--maintenance": options.maintenance,
         "--inventory": options.inventory,
+        "--queues": options.queues,
         "--warm-up": command.duration(options.warm_up, "--warm-up"),
         "--cool-down": command.duration(options.cool_down, "--cool-down"),
         "--lag": "lag" in options.costs and command.duration(options.costs["lag"], "--lag"),

@@ -1,0 +1,117 @@
+"""Several queues in a replay: who has how many GPUs, what they lend each other, and who works where.
+
+A file in YAML (or JSON):
+
+    cohort: ml              # they lend each other what they do not use; absent: they do not
+    queues:
+      - name: red
+        gpus: 64            # its nominal quota
+        borrowingLimit: 16  # absent: whatever others lend
+        users: [ada, bob]
+      - name: blue          # without users: all others, by a hash of their names if there are several such
+        gpus: 64
+
+The policy sets all else of a queue, for all of them alike.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import yaml
+
+from lstqueue.engine import model
+from lstqueue.evaluate import workload
+
+_FIELDS = frozenset({"name", "gpus", "borrowingLimit", "users"})
+
+
+class TeamsError(ValueError):
+    """A file of queues that cannot be used; the message names it, the queue and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """One queue; of `limit` None is no limit, and `users` empty means those of no other queue."""
+
+    name: str
+    gpus: int
+    limit: int | None = None
+    users: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Teams:
+    """All queues of a replay; `cohort` is empty where they lend each other nothing."""
+
+    teams: tuple[Team, ...]
+    cohort: str = ""
+
+    def queues(self, like: model.Queue) -> tuple[model.Queue, ...]:
+        """The queues as the engine sees them, in all else like the one of the policy, of one pool."""
+        found: list[model.Queue] = []
+        for age, team in enumerate(self.teams):
+            limits = () if team.limit is None or not self.cohort else ((workload.GPU, team.limit),)
+            own = replace(like.pools[0], nominal=((workload.GPU, team.gpus),), limits=limits)
+            found.append(replace(like, name=team.name, pools=(own,), cohort=self.cohort, created=age))
+        return tuple(found)
+
+    def of(self, work: workload.Work) -> str:
+        """The queue of a job, by its user; where the trace knows none, by the job itself.
+
+        Raises:
+            TeamsError: Every queue says whose it is, and none is this user's.
+        """
+        user = work.user or work.key
+        for team in self.teams:
+            if work.user in team.users:
+                return team.name
+        rest = [team.name for team in self.teams if not team.users]
+        if not rest:
+            raise TeamsError(
+                f"--queues: user {user!r} is in no queue; add that name, or leave `users` of one queue out"
+            )
+        return rest[zlib.crc32(user.encode()) % len(rest)]
+
+
+def read(path: pathlib.Path) -> Teams:
+    """Read a file of queues.
+
+    Raises:
+        TeamsError: It cannot be read or understood.
+    """
+    try:
+        told = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise TeamsError(f"{path}: cannot be read: {error}") from error
+    rows = told.get("queues") if isinstance(told, Mapping) else None
+    if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
+        raise TeamsError(f"{path}: queues is missing; list at least one queue with its name and gpus")
+    cohort = told.get("cohort") or ""
+    teams = tuple(_team(path, number, row) for number, row in enumerate(rows))
+    names = [team.name for team in teams]
+    if len(set(names)) < len(names):
+        raise TeamsError(f"{path}: two queues have the same name; give each its own")
+    if not isinstance(cohort, str):
+        raise TeamsError(f"{path}: cohort is {cohort!r}; give it a name, or leave it out")
+    return Teams(teams, cohort)
+
+
+def _team(path: pathlib.Path, number: int, row: Any) -> Team:
+    where = f"{path}: queues[{number}]"
+    if not isinstance(row, Mapping) or row.keys() - _FIELDS:
+        raise TeamsError(f"{where}: give name, gpus, and if need be borrowingLimit and users; nothing else")
+    name, gpus, limit, users = row.get("name"), row.get("gpus"), row.get("borrowingLimit"), row.get("users")
+    if not isinstance(name, str) or not name:
+        raise TeamsError(f"{where}.name is {name!r}; give the queue a name")
+    if type(gpus) is not int or gpus < 0:
+        raise TeamsError(f"{where}.gpus is {gpus!r}; give a whole number of GPUs")
+    if limit is not None and (type(limit) is not int or limit < 0):
+        raise TeamsError(f"{where}.borrowingLimit is {limit!r}; give a whole number, or leave it out")
+    if users is not None and (not isinstance(users, list) or not all(isinstance(one, str) for one in users)):
+        raise TeamsError(f"{where}.users is {users!r}; give a list of names, or leave it out")
+    return Team(name, gpus, limit, tuple(users or ()))
