@@ -9,6 +9,7 @@ import pytest
 from click import testing
 
 from lstqueue import cli
+from lstqueue.demo import trace as slices
 from lstqueue.evaluate import command, figures
 from lstqueue.evaluate import policies as pure_policies
 from lstqueue.through import command as through
@@ -65,6 +66,33 @@ def test_the_operator_meets_the_deadlines_that_the_engine_alone_meets(trace: pat
     pure = command.evaluated(options, lambda _: None)
     assert pure.seen.preemptions > 0
     _agree(dataclasses.asdict(figures.of(played.outcome, plan.shape)), dataclasses.asdict(pure.seen))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_on_a_slice_under_load_the_deadlines_met_are_within_two_points(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "slice.csv"
+    rows = [
+        f"{job.number},{job.submit},{job.duration},{job.gpus},{job.deadline}" for job in slices.load(seed=1)
+    ]
+    path.write_text("\n".join(["key,submit_ms,duration_ms,gpus,deadline_ms", *rows]))
+    options = command.Options(
+        trace=f"lstqueue:{path}",
+        nodes=4,
+        gpus_per_node=8,
+        policy="lst",
+        deadlines="file",
+        seed=1,
+        settings="acceptance",
+        limit=60,
+    )
+    plan = through.planned(options)
+    played = plan.play(lambda *_: None)
+    assert (played.violations, played.told_otherwise, played.outcome.stuck) == ((), (), False)
+    found, pure = figures.of(played.outcome, plan.shape), command.evaluated(options, lambda _: None).seen
+    assert found.deadline_ratio is not None
+    assert found.deadline_ratio == pytest.approx(pure.deadline_ratio, abs=0.02)
+    assert pure.preemptions > 10
 
 
 @pytest.mark.parametrize(("model", "more"), [("exact", through.KNOWN_AFTER), ("user", None)])
