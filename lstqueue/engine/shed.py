@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -73,11 +74,21 @@ def step(scene: overload.Scene) -> Shedding:
         return Shedding()
     if not tested.exceeded:
         return Shedding({}, tested.quiet_until(scene.wake), load.merged)
-    given = _Walk(load, scene.counted.jobs(load.asks), tested.exceeded, scene.config).run()
+    own = {queue.name: _nominal(queue) for queue in scene.queues.values() if queue.account != queue.name}
+    given = _Walk(load, scene.counted.jobs(load.asks), tested.exceeded, scene.config, own).run()
     for uid in given:
         scene.standings[uid] = scene.standings[uid].given_up()
     # Sums, shares and protected jobs all move with time while there is too much: look at every step.
     return Shedding(given, load.tick + scene.config.shed_step, load.merged)
+
+
+def _nominal(queue: model.Queue) -> dict[str, int]:
+    """What a queue has of each resource, in all of its pools."""
+    found: dict[str, int] = {}
+    for pool in queue.pools:
+        for name, amount in pool.nominal:
+            found[name] = found.get(name, 0) + amount
+    return found
 
 
 def sentence(given: Given, job: model.Job, now: int) -> str:
@@ -190,12 +201,13 @@ class _Sum:
     `sweeps` are how many of each sweep are among them.
 
     `fresh` are (amount, index) of those who may be given up and are not in the heap yet: most limits never
-    need it.
+    need it. `of_queue` is what each queue of a cohort asks for of `asked`.
     """
 
     limit: Limit
     asked: int = 0
     jobs: int = 0
+    of_queue: Counter[str] = field(default_factory=Counter)
     sweeps: Counter[str] = field(default_factory=Counter)
     fresh: list[tuple[int, int]] = field(default_factory=list)
     heap: list[tuple[int, int]] = field(default_factory=list)  # (-what it asks per value, turn)
@@ -213,8 +225,16 @@ class _Walk:
     comparison and an append.
     """
 
-    def __init__(self, load: Load, jobs: list[model.Job], exceeded: list[int], config: model.Config) -> None:
-        self._tick, self._jobs, asks = load.tick, jobs, load.asks
+    def __init__(
+        self,
+        load: Load,
+        jobs: list[model.Job],
+        exceeded: list[int],
+        config: model.Config,
+        own: Mapping[str, Mapping[str, int]],
+    ) -> None:
+        """Take who asks for what; `own` is the nominal quota of queues that lend, by resource."""
+        self._tick, self._jobs, asks, self._own = load.tick, jobs, load.asks, own
         self._sums = [_Sum(load.limits[row]) for row in exceeded]
         spans = asks.deadlines - load.tick
         self._spans: list[int] = spans.tolist()
@@ -262,11 +282,13 @@ class _Walk:
 
     def _add(self, index: int) -> None:
         time, may, sums = self._times[index], self._may[index], self._sums
-        sweep = self._jobs[index].sweep
+        sweep, queue = self._jobs[index].sweep, self._jobs[index].queue
         for number, amount in self._asks[index]:
             total = sums[number]
             total.asked += amount * time
             total.jobs += 1
+            if queue in self._own:
+                total.of_queue[queue] += amount * time
             if sweep:
                 total.sweeps[sweep] += 1
             if may:
@@ -284,10 +306,16 @@ class _Walk:
         """Give up the largest until the sum fits, or is of one job alone, or of nobody to give up."""
         allowed = share * offered // PPM
         self._rank(total)
-        while total.shared and total.heap and total.asked * PPM > share * offered:
-            index = self._in_turn[heapq.heappop(total.heap)[1]]
+        entitled: list[tuple[int, int]] = []
+        while total.shared and (total.heap or entitled) and total.asked * PPM > share * offered:
+            last = not total.heap  # nobody else is left
+            entry = heapq.heappop(entitled if last else total.heap)
+            index = self._in_turn[entry[1]]
             if index in self._given:
                 continue  # for another limit, and taken off this sum then
+            if not last and self._is_entitled(total, index, share * (deadline - self._tick)):
+                heapq.heappush(entitled, entry)
+                continue
             time = self._times[index]
             own = next(amount for number, amount in self._asks[index] if self._sums[number] is total) * time
             given = Given(
@@ -297,15 +325,29 @@ class _Walk:
             for other in self._sweeps.get(self._jobs[index].sweep, ()):
                 if other not in self._given:
                     self._give_up(other, replace(given, led=True))
+        for entry in entitled:
+            heapq.heappush(total.heap, entry)
+
+    def _is_entitled(self, total: _Sum, index: int, part: int) -> bool:
+        """Whether the queue of a job asks for no more than may be asked of its own nominal quota.
+
+        So nobody is given up for what other queues of the cohort ask for, while one of theirs can be.
+        """
+        queue = self._jobs[index].queue
+        if queue not in self._own:
+            return False
+        return total.of_queue[queue] * PPM <= self._own[queue].get(total.limit.resource, 0) * part
 
     def _give_up(self, index: int, given: Given) -> None:
         self._given[index] = given
         if index >= self._reached:
             return  # it does not come into the sums
-        time, sweep = self._times[index], self._jobs[index].sweep
+        time, sweep, queue = self._times[index], self._jobs[index].sweep, self._jobs[index].queue
         for number, amount in self._asks[index]:
             total = self._sums[number]
             total.asked -= amount * time
             total.jobs -= 1
+            if queue in self._own:
+                total.of_queue[queue] -= amount * time
             if sweep:
                 total.sweeps[sweep] -= 1

@@ -119,3 +119,18 @@ def test_the_order_of_the_oldest_queue_holds_for_all() -> None:
 def test_without_cohorts_nothing_is_looked_at() -> None:
     queues = {"q": rivals.QUEUE, "r": dataclasses.replace(rivals.QUEUE, name="r")}
     assert cohorts.settle(queues, [Node("n0", resources({GPU: 8}))]) is queues
+
+
+def test_in_an_overload_nobody_is_given_up_for_what_another_team_asks() -> None:
+    greedy = [rivals.waits(f"w{i:02}", mid=2 * HOUR, slack=4 * HOUR, queue="a") for i in range(12)]
+    modest = rivals.waits("x", mid=4 * HOUR, slack=2 * HOUR, queue="b")  # the largest of all
+    alone = model.Config(reclaims=False)
+
+    def given_up(*queues: model.Queue) -> set[str]:
+        plan = teams.passed(teams.world(modest, *greedy, queues=queues), config=alone)
+        return {update.uid for update in plan.updates if update.band is model.Band.SHED}
+
+    assert "x" not in given_up(A, B)
+    assert len(given_up(A, B)) > 6
+    # One who asks for what it does not have is given up like everybody else.
+    assert "x" in given_up(team("a", 16), team("b", 0))
