@@ -78,7 +78,7 @@ class Reader:
     def see(self, raw: port.Object) -> None:
         """Write a job down if it can be, and has not been."""
         uid = raw["metadata"]["uid"]
-        if uid in self.into or uid in self._judged:
+        if rows.uid(raw["metadata"]) in self.into or uid in self._judged:
             return
         if times.parse(raw["metadata"]["creationTimestamp"]) < self.since:
             return

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lstqueue.api import deadlinejob_status, errors, times
+from lstqueue.api import deadlinejob_status, errors, names, times
 from lstqueue.evaluate import workload
 from lstqueue.jobs import podspec
 from lstqueue.kube import port
@@ -53,6 +53,15 @@ class Asked:
     user_label: str = ""
 
 
+def uid(meta: Mapping[str, Any]) -> str:
+    """Return the UID by which a job is known: of the labelled Job where the operator wrote the DeadlineJob.
+
+    Such a DeadlineJob is written anew when it is deleted, and its Job is still the same one.
+    """
+    unit: str = (meta.get("labels") or {}).get(names.LABEL_UNIT_UID) or meta["uid"]
+    return unit
+
+
 def uid_of(key: str) -> str:
     """Return the UID in a key that `row` has made."""
     return key.rpartition("/")[2]
@@ -81,7 +90,7 @@ def row(raw: port.Object, asked: Asked) -> dict[str, Any]:
         raise LeftOutError(TOO_OLD)
     defaults = asked.defaults.get(status.queue, queues.NOTHING_ELSE)
     found: dict[str, Any] = {
-        "key": f"{meta['namespace']}/{meta['name'][:NAME_LENGTH]}/{meta['uid']}",
+        "key": f"{meta['namespace']}/{meta['name'][:NAME_LENGTH]}/{uid(meta)}",
         "user": (meta.get("labels") or {}).get(asked.user_label) or meta["namespace"],
         "submit_ms": submit - workload.EPOCH,
         "duration_ms": _worked(status, defaults.fill(spec)),

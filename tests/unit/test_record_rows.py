@@ -98,6 +98,12 @@ def test_an_existing_job_is_known_by_what_its_status_says_of_the_gang() -> None:
     assert rows.row(raw, NOTHING)["pods"] == [{"count": 4, "requests": {"nvidia.com/gpu": 8}}]
 
 
+def test_a_labelled_job_is_the_same_one_though_its_deadline_job_was_written_anew() -> None:
+    raw = done(run(0, 60), uid="the-second")
+    raw["metadata"]["labels"] = {"lstqueue.dev/unit-uid": "the-job"}
+    assert rows.uid_of(rows.row(raw, NOTHING)["key"]) == rows.uid(raw["metadata"]) == "the-job"
+
+
 def test_best_effort_stays_so_and_a_label_may_name_the_user() -> None:
     raw = done(run(0, 60))
     raw["metadata"]["labels"] = {"team": "vision"}
