@@ -20,7 +20,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lstqueue.engine import gangs, kept, lending, model, order, quota, rights, room, stakes, standing, victims
+from lstqueue.engine import (
+    cohorts,
+    gangs,
+    kept,
+    lending,
+    model,
+    order,
+    quota,
+    rights,
+    room,
+    stakes,
+    standing,
+    victims,
+)
 from lstqueue.engine.victims import Floats
 from lstqueue.topology.table import Ints, Mask
 
@@ -81,6 +94,14 @@ def ways(known: kept.Kept, turn: order.Turn, *, triggered: bool) -> Iterator[Way
         if extended.any():
             yield Way("nominal", mask | extended, losses, known.free.quota, extended=extended)
         yield Way("last moment", mask, losses, known.free.quota)
+
+
+def is_anothers(known: kept.Kept, job: model.Job, queue: str) -> bool:
+    """Whether a job runs on nominal quota of another queue of a cohort, so that nobody may ask for it."""
+    house, other = known.queues.get(queue), known.queues.get(job.queue)
+    if job.queue == queue or not cohorts.together(house, other):
+        return False
+    return job.uid not in lending.of(known, queue).borrowed(job.queue)
 
 
 def borrowers(known: kept.Kept, turn: order.Turn) -> tuple[int, int, int]:

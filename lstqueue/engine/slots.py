@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lstqueue.engine import calendar, estimate, guests, kept, model, order, room, standing
+from lstqueue.engine import calendar, estimate, guests, kept, model, order, reclaim, room, standing
 from lstqueue.topology import table
 
 
@@ -308,6 +308,8 @@ class _Clearing:
         for here in known.placed:
             job = here.job
             seated = job.uid in owed and owed[job.uid].seated
+            if reclaim.is_anothers(known, job, self._one.here.job.queue):
+                continue
             if seated or job.uid in claimed or not evictable(job, known.config):
                 continue
             spare = -standing.NEVER if here.slack is None else -here.slack

@@ -6,7 +6,7 @@ import dataclasses
 
 from cases import rivals, teams
 from cases.teams import HOUR, MINUTE, NOW, team
-from lstqueue.engine import explain, model
+from lstqueue.engine import decide, explain, model
 
 A, B, C = team("a"), team("b"), team("c")
 
@@ -191,3 +191,16 @@ def test_who_waits_reads_why_nobody_gives_back() -> None:
     assert 'Queue "a" would have to borrow for it' in told(poor)
     again = lender("k", reclaimed=NOW - 10 * MINUTE, state=model.State.HELD_BACK, held_back="is paused")
     assert "may take back what it lent in 5m again: it does so once in 15m" in told(lent(again))
+
+
+def test_not_even_a_promise_takes_the_nominal_room_of_another_queue() -> None:
+    config = dataclasses.replace(rivals.CONFIG, promising=True)
+    place = (model.GroupPlacement("p", (("n0", 1),)),)
+    owner = lender(slot=model.Slot(place, NOW, NOW + 40 * HOUR, 2 * HOUR))
+
+    def plan(*queues: model.Queue) -> model.Plan:
+        snapshot = teams.world(owner, runs("v"), queues=queues, nodes=1)
+        return decide.decide(snapshot, NOW, config)
+
+    assert plan(A, B).claim == ()
+    assert taken(plan(A, team("b", 0))) == {"j": {"v"}}
