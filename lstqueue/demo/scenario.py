@@ -24,6 +24,9 @@ SLOTS = 4
 
 Object = dict[str, Any]
 
+UNLIKE = {names.LABEL_HISTORY: ""}
+"""All templates are alike here, so that they say nothing of how long a job runs."""
+
 
 def fitting(jobs: Iterable[trace.TraceJob], *, nodes: int) -> list[trace.TraceJob]:
     """Return the jobs that an empty cluster has room for; wider ones would wait for ever."""
@@ -73,7 +76,7 @@ def _deadline_job(ask: mix.Ask) -> Object:
     return {
         "apiVersion": names.API_VERSION,
         "kind": "DeadlineJob",
-        "metadata": {"name": ask.name, "namespace": NAMESPACE},
+        "metadata": {"name": ask.name, "namespace": NAMESPACE, "labels": UNLIKE},
         "spec": spec,
     }
 
@@ -109,7 +112,7 @@ def _job(ask: mix.Ask, said: dict[str, str], spec: Object) -> Object:
         "metadata": {
             "name": ask.name,
             "namespace": NAMESPACE,
-            "labels": {names.LABEL_QUEUE: QUEUE},
+            "labels": {names.LABEL_QUEUE: QUEUE, **UNLIKE},
             "annotations": {f"{names.GROUP}/{key}": value for key, value in said.items()},
         },
         "spec": {"suspend": True, **spec},

@@ -61,7 +61,8 @@ def job(
     return {
         "apiVersion": names.API_VERSION,
         "kind": "DeadlineJob",
-        "metadata": {"name": name},
+        # All templates are alike, so that nothing of them says how long a job runs: its figure does.
+        "metadata": {"name": name, "labels": {names.LABEL_HISTORY: ""}},
         "spec": spec,
     }
 
