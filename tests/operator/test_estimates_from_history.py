@@ -8,7 +8,7 @@ from typing import Any
 import cluster
 import existing
 import pytest
-from manifests import group
+from manifests import group, own
 
 from lstqueue.api import names
 from lstqueue.embedded import faults
@@ -18,6 +18,12 @@ from lstqueue.operator import histories
 MAPS = port.CONFIG_MAPS
 STORED = "15s"
 """Within which ends are written."""
+
+
+def submit(made: cluster.Cluster, name: str, *groups: dict[str, Any], **spec: Any) -> None:
+    """Create a DeadlineJob that may be like others."""
+    body = own("DeadlineJob", name, {"queue": cluster.QUEUE, "groups": list(groups), **spec}, alike=True)
+    made.create(port.DEADLINE_JOBS, body)
 
 
 def stored(made: cluster.Cluster) -> dict[str, Any]:
@@ -39,7 +45,7 @@ def writes(made: cluster.Cluster) -> int:
 
 async def ended(made: cluster.Cluster, name: str, *, run_for: str = "1h", **spec: Any) -> None:
     """Have a job run to its end, and its run time stored."""
-    made.submit(name, group(run_for=run_for), **spec)
+    submit(made, name, group(run_for=run_for), **spec)
     await made.until_phase(name, "Succeeded", within="2d")
     await made.rest(STORED)
 
@@ -48,10 +54,10 @@ async def ended(made: cluster.Cluster, name: str, *, run_for: str = "1h", **spec
 async def test_the_second_of_its_kind_is_judged_though_nobody_gave_an_estimate() -> None:
     async with cluster.run(nodes=1) as made:
         made.queue()
-        made.submit("first", group(run_for="1h"), deadlineIn="3h")
+        submit(made, "first", group(run_for="1h"), deadlineIn="3h")
         await made.until_phase("first", "Running")
         assert made.level("first") == "UNKNOWN"
-        made.submit("second", group(run_for="1h"), deadlineIn="5h")
+        submit(made, "second", group(run_for="1h"), deadlineIn="5h")
         await made.until_phase("first", "Succeeded", within="2h")
         await made.until_phase("second", "Running")
         assert made.level("second") == "LIKELY"
@@ -68,7 +74,7 @@ async def test_a_restart_keeps_the_history_even_when_its_jobs_are_gone() -> None
         await ended(made, "first")
         made.delete("first")
         await made.restart()
-        made.submit("second", group(run_for="1h"), deadlineIn="3h")
+        submit(made, "second", group(run_for="1h"), deadlineIn="3h")
         await made.until_phase("second", "Running")
         assert made.status("second")["estimate"]["source"] == "History"
 
@@ -78,7 +84,7 @@ async def test_a_restart_keeps_the_history_even_when_its_jobs_are_gone() -> None
 async def test_a_crash_around_the_write_neither_loses_nor_doubles_a_run(before_the_write: bool) -> None:
     async with cluster.run(nodes=1) as made:
         made.queue()
-        made.submit("first", group(run_for="1h"))
+        submit(made, "first", group(run_for="1h"))
         await made.until_phase("first", "Succeeded", within="2h")
         if not before_the_write:
             await made.until(lambda: stored(made), "it is stored")
@@ -92,7 +98,7 @@ async def test_ends_are_written_together() -> None:
     async with cluster.run(nodes=3) as made:
         made.queue()
         for name in ("a", "b", "c"):
-            made.submit(name, group(run_for="1h"))
+            submit(made, name, group(run_for="1h"))
         await made.until_all("Succeeded", "a", "b", "c", within="2h")
         await made.rest(STORED)
         assert writes(made) == 1
@@ -109,7 +115,7 @@ async def test_without_permission_it_is_remembered_until_the_operator_ends(
         await made.restart()
         made.queue()
         await ended(made, "first", run_for="5m")
-        made.submit("second", group(run_for="5m"), deadlineIn="3h")
+        submit(made, "second", group(run_for="5m"), deadlineIn="3h")
         await made.until_phase("second", "Running")
         assert made.status("second")["estimate"]["source"] == "History"
         assert "are not stored, and forgotten when the operator ends" in caplog.text
@@ -125,7 +131,7 @@ async def test_somebody_elses_write_is_kept_beside_ours() -> None:
         await ended(made, "first")
         key, other = key_of(made, "first"), "0123456789abcdef"
         theirs = {"runs": [5000], "misses": [], "seen": ["1000/0123abcd"]}
-        made.submit("second", group(run_for="2h"))
+        submit(made, "second", group(run_for="2h"))
         await made.until_phase("second", "Succeeded", within="3h")
         made.patch(MAPS, histories.NAME, {"data": {other: json.dumps(theirs), "note": '"mine"'}})
         await made.rest("1m")
@@ -144,7 +150,7 @@ async def test_an_entry_that_nobody_can_read_counts_as_absent(text: str) -> None
         key = key_of(made, "first")
         made.patch(MAPS, histories.NAME, {"data": {key: text, "misses": text}})
         await made.rest("1m")
-        made.submit("second", group(run_for="1h"), deadlineIn="3h")
+        submit(made, "second", group(run_for="1h"), deadlineIn="3h")
         await made.until_phase("second", "Running")
         assert "estimate" not in made.status("second")
         await made.until_phase("second", "Succeeded", within="2h")
@@ -159,7 +165,7 @@ async def test_deleting_it_forgets() -> None:
         await ended(made, "first")
         made.delete(histories.NAME, MAPS)
         await made.rest("1s")
-        made.submit("second", group(run_for="1h"), deadlineIn="3h")
+        submit(made, "second", group(run_for="1h"), deadlineIn="3h")
         await made.until_phase("second", "Running")
         assert "estimate" not in made.status("second")
         await made.until_phase("second", "Succeeded", within="2h")
@@ -171,7 +177,7 @@ async def test_deleting_it_forgets() -> None:
 async def test_what_a_suspension_lost_is_no_run_time() -> None:
     async with cluster.run(nodes=1) as made:
         made.queue()
-        made.submit("job", group(run_for="1h"), checkpoint={"interval": "10m"})
+        submit(made, "job", group(run_for="1h"), checkpoint={"interval": "10m"})
         await made.until_phase("job", "Running")
         await made.rest("25m")
         made.edit("job", active=False)
@@ -187,7 +193,7 @@ async def test_what_a_suspension_lost_is_no_run_time() -> None:
 async def test_failed_runs_and_foreign_work_teach_nothing() -> None:
     async with cluster.run(nodes=1) as made:
         made.queue()
-        made.submit("broken", group(fail_after="1h", exit_code="1"), backoffLimit=0)
+        submit(made, "broken", group(fail_after="1h", exit_code="1"), backoffLimit=0)
         await made.until_phase("broken", "Failed", within="2h")
         await made.rest(STORED)
         assert stored(made) == {}
@@ -239,7 +245,7 @@ async def test_a_job_that_asks_to_is_like_no_other() -> None:
 async def test_max_run_time_bounds_what_is_expected() -> None:
     async with cluster.run(nodes=1) as made:
         made.queue()
-        made.submit("job", group(run_for="1h"), estimatedDuration="2h", maxRunTime="150m", deadlineIn="1d")
+        submit(made, "job", group(run_for="1h"), estimatedDuration="2h", maxRunTime="150m", deadlineIn="1d")
         await made.until_phase("job", "Running")
         told = made.status("job")["estimate"]
         assert (told["mid"], told["hi"], told["source"]) == ("2h", "2h30m", "User")
