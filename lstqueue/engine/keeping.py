@@ -52,7 +52,9 @@ def _problems(
         yield f"it is to start {plan.now - reservation.start} ms ago"
     before = job.reservation
     slips = 0 if before is None else before.slips
-    if reservation.slips not in (slips, slips + 1):
+    # One whose place cannot be used any more is lost, and what is kept elsewhere a new one.
+    anew = reservation.slips == 0 and before is not None and before.groups != reservation.groups
+    if reservation.slips not in (slips, slips + 1) and not anew:
         yield f"it was not put off {reservation.slips} times"
     if reservation.slips > slips and before is not None and before.start > plan.now:
         yield "it is put off before its time has come"
