@@ -78,7 +78,7 @@ class Config:
     reserve_slips: int = 2  # when it was put off so often, only those are guests who can be suspended
     promising: bool = False  # whether anything is promised, and promises that were made are kept
     slot_grace: int = 3 * MINUTE  # in which those in a slot have to leave it: their grace, and writes
-    promise_quiet: int = 24 * HOUR  # without an overload for so long, whatever fits is promised
+    promise_quiet: int = 7 * 24 * HOUR  # without an overload for so long, whatever fits is promised
     promise_area: float = 0.1  # else what is no more than so many hours of the whole pool, by hi
     promise_most: int = 64  # searches for slots in one pass
 

@@ -29,6 +29,7 @@ class Rule(enum.Enum):
     DELTA = "a plan changes only what differs"
     CLAIM = "a claim is whole, on nodes that its owner may use, and nobody is claimed twice"
     GAIN = "nobody is suspended for a job that would not then fit completely"
+    PROMISE = "slots end by the deadlines of their owners, and nothing takes their room"
     RESERVATION = "room is kept for few, for whole gangs that wait in time, and where they may run"
     VICTIM = "only those are suspended who may be, and only for a claim that is written or a drained queue"
 
@@ -126,6 +127,11 @@ def _charges(snapshot: model.Snapshot) -> tuple[dict[str, Amounts], dict[str, Am
             _add(bound.setdefault(part.node, {}), requests, part.bound)
             _add(held.setdefault(part.node, {}), requests, part.held)
     return bound, held
+
+
+def bound_on_nodes(snapshot: model.Snapshot) -> dict[str, Amounts]:
+    """What bound pods of ours use per node."""
+    return _charges(snapshot)[0]
 
 
 def _node_violations(snapshot: model.Snapshot) -> list[Violation]:

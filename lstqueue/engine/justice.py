@@ -27,6 +27,13 @@ def of_plan(snapshot: model.Snapshot, plan: model.Plan, config: model.Config) ->
         queue = None if owner is None else queues.get(owner.queue)
         if owner is None or queue is None:
             continue  # said by `invariants`
+        if _is_of_slot(owner, claiming.claim, plan.now, config):
+            whose = (
+                (one.uid, _slot_problem(jobs.get(one.uid), one, config)) for one in claiming.claim.victims
+            )
+            found += [Violation(Rule.VICTIM, uid, problem) for uid, problem in whose if problem]
+            found += _without_gain(snapshot, plan, claiming)
+            continue
         safe = {uid for one in queues.values() for uid in _safe(snapshot, one, bands, config)}
         case = _Case(owner, queue, bands, plan.now, config)
         if queue.account != queue.name and not config.switches.by_rank:
@@ -41,6 +48,26 @@ def of_plan(snapshot: model.Snapshot, plan: model.Plan, config: model.Config) ->
         found += [Violation(Rule.VICTIM, uid, problem) for uid, problem in problems if problem]
         found += _without_gain(snapshot, plan, claiming)
     return tuple(found)
+
+
+def _is_of_slot(owner: model.Job, claim: model.Claim, now: int, config: model.Config) -> bool:
+    """Whether a claim is of the owner's slot, whose time has come: nothing protects those in it."""
+    slot = owner.slot
+    if not config.promising or slot is None or slot.groups != claim.groups:
+        return False
+    return now >= slot.start - config.slot_grace
+
+
+def _slot_problem(victim: model.Job | None, named: model.Victim, config: model.Config) -> str:
+    if victim is None or victim.attempt != named.attempt:
+        return "it is not there in that attempt"
+    if victim.state is model.State.ENDING:
+        return ""
+    if not estimate.is_placed(victim):
+        return "it does not own room in that attempt"
+    if not victim.movable or victim.grace > config.slot_grace:
+        return "it cannot leave in time"
+    return ""
 
 
 def _in_queue(
@@ -139,6 +166,8 @@ def _suspensions(
             problem = "nobody can have it leave"
         elif suspend.uid in seen:
             problem = "it is suspended twice"
+        elif suspend.why is model.Why.PROMISED:
+            problem = "" if job.slot is not None else "it has no slot to leave for"
         elif suspend.why is model.Why.QUEUE_DRAINED:
             queue = queues.get(job.queue)
             emptied = queue is not None and queue.drained and not queue.observed

@@ -51,9 +51,9 @@ def _problem(known: kept.Kept, one: kept.Owed) -> Problem | None:
     if slot.finish > job.deadline:
         return model.Cause.EDIT, "Its deadline is earlier than it was when it was promised.", True
     if one.seated:
-        late = here.finish.hi > slot.finish
+        late = known.now >= slot.finish
         return (model.Cause.RAN_PAST_HI, "It runs longer than was thought at most.", True) if late else None
-    if needed(here, known.now) > slot.hi:
+    if needed(here, known.now, known.config) > slot.hi:
         grown = job.saved > 0 or estimate.is_placed(job)
         cause = model.Cause.RAN_PAST_HI if grown else model.Cause.EDIT
         return cause, "It runs longer than it was promised for.", True
@@ -88,22 +88,25 @@ def _usable(known: kept.Kept, one: kept.Owed) -> bool:
     return True
 
 
-def needed(here: Standing, now: int) -> int:
-    """The most run time (ms) that a job would have before it, were it suspended now."""
+def needed(here: Standing, now: int, config: model.Config) -> int:
+    """The most run time (ms) that a job would have before it, were it suspended now.
+
+    Its end is known late, so it is no more than it was for a moment after it should be over.
+    """
     job = here.job
     if here.left is None or here.finish is None or not estimate.is_placed(job):
         return 0 if here.left is None else here.left.hi
-    whole = here.finish.hi - estimate.start(job)
+    begin = estimate.start(job)
+    whole = here.left.hi if now <= slots.outrun(here, config) else here.finish.hi - begin
     run = max(0, now - job.since) if job.state is model.State.RUNNING else 0
-    if job.saves_on_suspend:
-        return whole - run
-    return whole - (run // job.checkpoint * job.checkpoint if job.checkpoint else 0)
+    kept = run // job.checkpoint * job.checkpoint if job.checkpoint else 0
+    return max(whole - (run if job.saves_on_suspend else kept), min(here.left.hi, estimate.LEAST))
 
 
 def _slide(known: kept.Kept, one: kept.Owed) -> bool:
     """Start a slot later, by what its owner has saved meanwhile; whether that gives it time."""
     slot, config, job = one.slot, known.config, one.here.job
-    gained = slot.hi - needed(one.here, known.now)
+    gained = slot.hi - needed(one.here, known.now, known.config)
     later = model.Slot(slot.groups, slot.start + gained, slot.finish, slot.hi - gained)
     if known.now >= slots.due(job, later, config) - config.slot_grace:
         return False
@@ -162,7 +165,7 @@ def _move(known: kept.Kept, one: kept.Owed) -> bool:
         if slot is not None and profile.holds(calendar.Entry(job.uid, known.now, slot.finish, part)):
             return _make(known, job, slot, part)
     if slots.evictable(job, known.config) or not estimate.is_placed(job):
-        found = _search(known, job, known.world.gang(job), needed(here, known.now))
+        found = _search(known, job, known.world.gang(job), needed(here, known.now, known.config))
         if found is not None:
             return _make(known, job, *found)
     for entry in own:
@@ -173,6 +176,7 @@ def _move(known: kept.Kept, one: kept.Owed) -> bool:
 def _make(known: kept.Kept, job: model.Job, slot: model.Slot, part: room.Release) -> bool:
     """Promise a slot, and owe it besides what the job owns until that is written."""
     known.promised.made[job.uid] = model.Promise(job.uid, slot)
+    slots.look_at(known, job, slot)
     slots.owing(known).add(calendar.Entry(job.uid, slot.start, slot.finish, part))
     return True
 

@@ -41,14 +41,27 @@ def read(known: kept.Kept) -> None:
         seats = due(job, slot, config)
         seated = there and (now >= seats or not evictable(job, config))
         known.promised.owed[uid] = kept.Owed(here, slot, whole, seated)
-        grace = config.slot_grace
-        for time in (seats - grace, seats, slot.start - grace, slot.start + grace + 1):
-            known.rouse(time)
+        look_at(known, job, slot)
+        if placed:
+            known.rouse(slot.finish)
+            known.rouse(outrun(here, config) + 1)
+
+
+def look_at(known: kept.Kept, job: model.Job, slot: model.Slot) -> None:
+    """Have a pass look at a slot when it is time to move it, to leave for it, or to clear it."""
+    grace, leaves = known.config.slot_grace, due(job, slot, known.config)
+    for time in (leaves - grace, leaves, slot.start - grace, slot.start + grace + 1):
+        known.rouse(time)
 
 
 def due(job: model.Job, slot: model.Slot, config: model.Config) -> int:
     """From when on (ms since the epoch) the owner of a slot stays in it, or leaves for it."""
     return slot.start - config.slot_grace - job.grace
+
+
+def outrun(here: standing.Standing, config: model.Config) -> int:
+    """Until when (ms since the epoch) one that owns room may still be thought to end as it was to at most."""
+    return estimate.start(here.job) + (0 if here.left is None else here.left.hi) + config.slot_grace
 
 
 def in_place(job: model.Job, slot: model.Slot) -> bool:
@@ -76,20 +89,25 @@ def _entries(known: kept.Kept) -> Iterator[calendar.Entry]:
     """What is owed as the pass begins: slots, and the room of those who cannot be told to leave."""
     owed, grace = known.promised.owed, known.config.slot_grace
     for one in owed.values():
-        yield one.entry(known.now, grace)
+        stays = estimate.is_placed(one.here.job) and not evictable(one.here.job, known.config)
+        if one.seated or not stays:  # else it has its room elsewhere, and will not leave for its slot
+            yield one.entry(known.now, grace)
     for here in known.placed:
-        uid = here.job.uid
-        if not evictable(here.job, known.config) and not (uid in owed and owed[uid].seated):
+        own = owed.get(here.job.uid)
+        covered = own is not None and own.seated and own.slot.finish > known.now
+        if not evictable(here.job, known.config) and not covered:
             yield staying(known, here, known.world.release(here.job))
     for uid, stake in known.staked.items():
-        if uid not in known.claims.drop and not evictable(stake.here.job, known.config):
+        stays = not evictable(stake.here.job, known.config) and not known.promised.due(stake)
+        if stays and uid not in known.claims.drop:
             yield staying(known, stake.here, stake.whole)
 
 
 def complete(known: kept.Kept) -> None:
     """Owe to those who start or claim in this pass, and could not be told to leave, what they are given."""
     profile = owing(known)
-    coming = [(stake.here, [stake.whole]) for stake in known.staked.values()]
+    staked = [stake for stake in known.staked.values() if not known.promised.due(stake)]
+    coming = [(stake.here, [stake.whole]) for stake in staked]
     for uid, taken in known.fitted.placed.items():
         here = known.standings[uid]
         coming.append((here, room.release_after(here.job.queue, taken, known.free)))
@@ -127,10 +145,18 @@ class Respect:
             return None
         return owing(self._known).until(until), uid if uid in self._known.promised.owed else ""
 
+    def _stays(self, turn: order.Turn) -> bool:
+        """Whether one that starts now stays to its end: it cannot leave in time, or its own slot is due."""
+        job, known = turn.standing.job, self._known
+        if not evictable(job, known.config):
+            return True
+        own = known.promised.owed.get(job.uid)
+        return own is not None and known.now >= due(job, own.slot, known.config)
+
     def _until(self, turn: order.Turn) -> int:
         """Until when a job that starts now may not be told to leave, or cannot."""
         here, config = turn.standing, self._known.config
-        if not evictable(here.job, config):
+        if self._stays(turn):
             return standing.NEVER if here.finish is None else here.finish.hi
         queue = self._known.queues[turn.gang.queue]
         least = queue.min_run if here.job.min_run is None else here.job.min_run
@@ -142,7 +168,7 @@ class Respect:
         free.charge(owed)
         taken = free.place(turn.gang)
         free.release(owed)
-        if taken is not None and not evictable(turn.standing.job, self._known.config):
+        if taken is not None and self._stays(turn):
             for part in room.release_after(turn.gang.queue, taken, free):
                 owing(self._known).add(staying(self._known, turn.standing, part))
         return taken

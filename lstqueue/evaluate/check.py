@@ -72,7 +72,7 @@ class Books:
     def suspended(self, life: lives.Life, at: int, order: model.Suspend, kept: int) -> None:
         """Only victims of claims that stand; a run keeps what its checkpoints have."""
         self._expect(life.uid in self._holds, life, at, "is suspended and holds nothing")
-        if order.why is not model.Why.QUEUE_DRAINED:
+        if order.why not in (model.Why.QUEUE_DRAINED, model.Why.PROMISED):
             owner = self._owed.get((order.uid, order.attempt))
             self._expect(owner == order.for_uid != "", life, at, f"is suspended for {order.for_uid!r}")
         self._keeps(life, at, kept, asked=True)

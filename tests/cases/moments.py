@@ -35,7 +35,12 @@ def jobs(draw: st.DrawFn, number: int, crowded: bool, queues: list[str]) -> mode
     state = draw(st.sampled_from([*model.State, model.State.WAITING, model.State.RUNNING]))
     holds = state in HOLDING
     back_off = draw(st.one_of(st.just(0), st.integers(-10 * MINUTE, 10 * MINUTE).map(lambda ms: NOW + ms)))
-    claim = None
+    claim = slot = None
+    if draw(st.integers(0, 3)) == 0:
+        placement = model.GroupPlacement("all", ((f"node-{number % 4}", pods),))
+        start = NOW + draw(st.sampled_from([-90, -3, -1, 0, 2, 5, 60, 900])) * MINUTE
+        hi = draw(st.sampled_from([1, 30, 600])) * MINUTE
+        slot = model.Slot((placement,), start, start + hi + draw(st.integers(0, 5)) * MINUTE, hi)
     if state is model.State.CLAIMING:
         placement = model.GroupPlacement("all", ((f"node-{number % 4}", pods),))
         victims = (model.Victim(f"u{number - 1}", draw(st.integers(0, 1))),) if number else ()
@@ -59,6 +64,7 @@ def jobs(draw: st.DrawFn, number: int, crowded: bool, queues: list[str]) -> mode
         held_back="No service account." if state is model.State.HELD_BACK else "",
         published=model.Published(band=draw(st.sampled_from([None, *model.Band]))),
         claim=claim,
+        slot=slot,
         failed_starts=draw(st.sampled_from([0, 0, 0, 3])),
         preemptible=draw(st.integers(0, 4)) > 0,
         min_run=draw(st.sampled_from([None, 0, 40 * MINUTE])),
@@ -192,6 +198,9 @@ def apply(snapshot: model.Snapshot, plan: model.Plan) -> model.Snapshot:
         elif job.uid in dropped:
             job = dataclasses.replace(job, state=model.State.WAITING, claim=None)
         jobs.append(job)
+    slots: dict[str, model.Slot | None] = {promise.uid: promise.slot for promise in plan.promise}
+    slots |= {lost.uid: None for lost in plan.revoke}
+    jobs = [dataclasses.replace(job, slot=slots.get(job.uid, job.slot)) for job in jobs]
     forecast_at = plan.now if plan.forecast else snapshot.forecast_at
     changed = (snapshot.changed and not plan.forecast) or acts(plan)
     return dataclasses.replace(snapshot, jobs=tuple(jobs), forecast_at=forecast_at, changed=changed)
@@ -199,4 +208,5 @@ def apply(snapshot: model.Snapshot, plan: model.Plan) -> model.Snapshot:
 
 def acts(plan: model.Plan) -> bool:
     """Whether a plan does more than say something."""
-    return bool(plan.admit or plan.claim or plan.suspend or plan.drop or plan.reserve or plan.unreserve)
+    moves = plan.reserve or plan.unreserve or plan.promise or plan.revoke
+    return bool(plan.admit or plan.claim or plan.suspend or plan.drop or moves)

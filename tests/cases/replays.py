@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable
 from typing import Any
 
-from lstqueue.engine import decide, invariants, justice, model
+from lstqueue.engine import decide, invariants, justice, model, pledges
 from lstqueue.evaluate import check, digest, estimates, lives, mishaps, policies, replay, workload, world
 
 MINUTE, HOUR = model.MINUTE, model.HOUR
@@ -75,6 +75,7 @@ def run(
             assert invariants.of_snapshot(snapshot) == ()
             assert invariants.of_plan(snapshot, plan) == ()
             assert justice.of_plan(snapshot, plan, config) == ()
+            assert pledges.of_plan(snapshot, plan, config) == ()
 
     again = replay.Replay(load, place, estimates.Exact(), config=config, pass_every=pass_every, **more)
     outcome = again.run(decided=decided, decider=decide.decide)

@@ -17,6 +17,8 @@ from lstqueue.topology.model import Node, PodShape, Taint, resources
 CONFIGS = (
     model.Config(),
     model.Config(order=model.Order.EDF),
+    model.Config(promising=True),
+    model.Config(promising=True, slot_grace=20_000, promise_most=2),
     model.Config(shedding=False, forecast_depth=3),
     model.Config(late_hysteresis=0, trigger_least=24 * model.HOUR),
 )
@@ -32,6 +34,7 @@ PARTS = (
     "importance",
     "queue",
     "reservation",
+    "slot",
 )
 STEPS = 30
 

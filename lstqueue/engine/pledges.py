@@ -1,0 +1,168 @@
+"""What must hold of slots: they end by their deadlines, and whatever is done leaves all of them their room.
+
+The slow and obvious reading of promises, from the models alone, as `invariants` is of the steps before: at
+every begin of a slot, the slots and the jobs that cannot leave in time take no more of a node or a quota than
+there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from lstqueue.engine import estimate, invariants, model
+from lstqueue.engine.invariants import Amounts, Rule, Violation
+from lstqueue.topology import eligibility
+
+NEVER = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Room that is not given back before `until` (ms since the epoch), per (group, pool, node, pods)."""
+
+    job: model.Job
+    since: int
+    until: int
+    parts: tuple[tuple[int, str, str, int], ...]
+
+
+def of_plan(snapshot: model.Snapshot, plan: model.Plan, config: model.Config) -> tuple[Violation, ...]:
+    """Check what a plan promises and takes back, and that nothing it starts is in the way of a slot."""
+    if not config.promising:
+        odd = [one.uid for one in plan.promise] + [one.uid for one in plan.revoke]
+        return tuple(Violation(Rule.PROMISE, uid, "nothing is promised") for uid in odd)
+    jobs = {job.uid: job for job in snapshot.jobs}
+    without = [one.uid for one in plan.revoke if one.uid not in jobs or jobs[one.uid].slot is None]
+    found = [Violation(Rule.PROMISE, uid, "it loses a promise that it has not") for uid in without]
+    for promise in plan.promise:
+        job = jobs.get(promise.uid)
+        problems = ["unknown"] if job is None else _problems(snapshot, job, promise.slot, config)
+        found += [Violation(Rule.PROMISE, promise.uid, problem) for problem in problems]
+    for suspend in plan.suspend:
+        job = jobs.get(suspend.uid)
+        if suspend.why is model.Why.PROMISED and (job is None or job.slot is None):
+            found.append(Violation(Rule.PROMISE, suspend.uid, "it leaves for a slot that it has not"))
+    before = {(one.subject, one.detail) for one in _crowded(snapshot, {}, (), plan.now, config)}
+    slots = {promise.uid: promise.slot for promise in plan.promise}
+    after = _crowded(snapshot, slots, plan.admit, plan.now, config)
+    return (*found, *(one for one in after if (one.subject, one.detail) not in before))
+
+
+def _problems(
+    snapshot: model.Snapshot, job: model.Job, slot: model.Slot, config: model.Config
+) -> Iterator[str]:
+    """What is wrong with a slot by itself."""
+    if job.deadline is None or slot.finish > job.deadline:
+        yield "its slot ends after its deadline"
+    if slot.finish < slot.start + slot.hi:
+        yield "its slot is shorter than its run may be"
+    if len(slot.groups) != len(job.groups):
+        yield "not all groups have a slot"
+        return
+    queue = next((one for one in snapshot.queues if one.name == job.queue), None)
+    pools = {} if queue is None else {pool.name: pool for pool in queue.pools}
+    nodes = {node.name: node for node in snapshot.nodes}
+    runs = estimate.is_placed(job)
+    for group, place in zip(job.groups, slot.groups, strict=True):
+        pool = pools.get(place.pool)
+        if pool is None or sum(count for _, count in place.nodes) != group.count:
+            yield f"group {group.name} is not whole, or in no pool of its queue"
+            continue
+        for name, _ in place.nodes:
+            fine = name in nodes and eligibility.eligible(
+                nodes[name], group.shape, selector=pool.selector, tolerations=pool.tolerations
+            )
+            if not fine and not runs:
+                yield f"group {group.name} may not run on {name}"
+
+
+def _crowded(
+    snapshot: model.Snapshot,
+    moved: Mapping[str, model.Slot],
+    admitted: Iterable[model.Admission],
+    now: int,
+    config: model.Config,
+) -> list[Violation]:
+    """Where more is owed at the begin of a slot than there is."""
+    staying = list(_staying(snapshot, admitted, now, config))
+    settled = {one.job.uid for one in staying}  # they do not leave for their slots
+    slots = [one for one in _slots(snapshot, moved, now, config) if one.job.uid not in settled]
+    held = [*slots, *staying]
+    times = sorted({max(now, one.since) for one in held})
+    found: list[Violation] = []
+    for time in times:
+        nodes: dict[str, Amounts] = {}
+        pools: dict[tuple[str, str], Amounts] = {}
+        for one in held:
+            if not one.since <= time < one.until:
+                continue
+            for group, pool, node, pods in one.parts:
+                for name, amount in one.job.groups[group].shape.requests:
+                    there = nodes.setdefault(node, {})
+                    there[name] = there.get(name, 0) + amount * pods
+                    used = pools.setdefault((one.job.queue, pool), {})
+                    used[name] = used.get(name, 0) + amount * pods
+        found += _too_much(snapshot, nodes, pools)
+    return found
+
+
+def _too_much(
+    snapshot: model.Snapshot, nodes: Mapping[str, Amounts], pools: Mapping[tuple[str, str], Amounts]
+) -> Iterator[Violation]:
+    mine = invariants.bound_on_nodes(snapshot)
+    for node in snapshot.nodes:
+        used, has = dict(node.used), dict(node.allocatable)
+        for name, amount in nodes.get(node.name, {}).items():
+            others = max(used.get(name, 0) - mine.get(node.name, {}).get(name, 0), 0)
+            if amount > has.get(name, 0) - others:
+                yield Violation(Rule.PROMISE, node.name, f"{name}: {amount} owed")
+    for queue in snapshot.queues:
+        for pool in queue.pools:
+            for name, nominal in pool.nominal:
+                owed = pools.get((queue.name, pool.name), {}).get(name, 0)
+                if owed > nominal:
+                    yield Violation(Rule.PROMISE, queue.name, f"pool {pool.name}, {name}: {owed} owed")
+
+
+def _slots(
+    snapshot: model.Snapshot, moved: Mapping[str, model.Slot], now: int, config: model.Config
+) -> Iterator[_Held]:
+    for job in snapshot.jobs:
+        slot = moved.get(job.uid, job.slot)
+        if slot is None:
+            continue
+        parts = [
+            (index, place.pool, name, count)
+            for index, place in enumerate(slot.groups[: len(job.groups)])
+            for name, count in place.nodes
+        ]
+        finish = estimate.finish(job, now, config)
+        since, ends = slot.start, slot.finish
+        holds = {(one.group, one.pool, one.node, one.bound + one.held) for one in job.assigned}
+        leaves = job.movable and job.grace <= config.slot_grace
+        due = now >= slot.start - config.slot_grace - job.grace
+        if estimate.is_placed(job) and finish is not None and holds <= set(parts) and (due or not leaves):
+            since, ends = now, min(ends, finish.hi + config.slot_grace)  # it stays there until its end
+        yield _Held(job, since, ends, tuple(parts))
+
+
+def _staying(
+    snapshot: model.Snapshot, admitted: Iterable[model.Admission], now: int, config: model.Config
+) -> Iterator[_Held]:
+    """Jobs that have room, or are given some, and cannot leave in time for a slot."""
+    coming = {admission.uid: admission for admission in admitted}
+    for job in snapshot.jobs:
+        if job.movable and job.grace <= config.slot_grace:
+            continue
+        parts = [(one.group, one.pool, one.node, one.bound + one.held) for one in job.assigned]
+        if (admission := coming.get(job.uid)) is not None:
+            parts = [
+                (index, place.pool, name, count)
+                for index, place in enumerate(admission.groups)
+                for name, count in place.nodes
+            ]
+        elif not estimate.is_placed(job):
+            continue
+        finish = estimate.finish(job, now, config)
+        yield _Held(job, now, NEVER if finish is None else finish.hi, tuple(parts))

@@ -1,0 +1,68 @@
+"""Promises hold, whatever arrives later, as long as nothing runs longer than it was thought to at most."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cases import effort, replays
+from cases.replays import MINUTE, work
+from lstqueue.engine import model
+from lstqueue.evaluate import lives, workload
+
+SECOND = 1000
+COSTS = st.builds(
+    lives.Costs,
+    launch=st.sampled_from([0, 30 * SECOND]),
+    restore=st.sampled_from([0, 120 * SECOND]),
+    checkpoint=st.sampled_from([0, 10 * MINUTE, 30 * MINUTE]),
+    saves_on_suspend=st.booleans(),
+    grace=st.just(60 * SECOND),
+    termination=st.sampled_from([0, 5 * SECOND, 60 * SECOND]),
+    bind=st.sampled_from([0, 2 * SECOND]),
+    lag=st.sampled_from([0, 200]),
+)
+GRACES = st.sampled_from([3 * MINUTE, 3 * MINUTE, 30 * SECOND])
+"""With the last nobody can leave a slot in time, so slots are only where nobody else is."""
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> list[workload.Work]:
+    """A flood: jobs with little or much slack that come within a few hours, more than there is room for."""
+    works = []
+    for index in range(draw(st.integers(2, 24))):
+        runs = draw(st.integers(1, 240)) * MINUTE
+        due = draw(st.none() | st.integers(105, 400).map(lambda share, runs=runs: runs * share // 100))
+        at = draw(st.integers(0, 300)) * MINUTE
+        gpus = draw(st.sampled_from([1, 2, 3, 8, 12, 16]))
+        works.append(work(f"j{index:02}", gpus=gpus, at=at, runs=runs, due=due))
+    return sorted(works, key=lambda one: one.submit)
+
+
+def keep(works: list[workload.Work], costs: lives.Costs, pass_every: int, grace: int) -> None:
+    """Replay with whatever fits promised: everybody who was promised a deadline meets it."""
+    config = model.Config(promising=True, promise_area=100.0, forecast_depth=0, slot_grace=grace)
+    ran = replays.run(works, nodes=2, costs=costs, pass_every=pass_every, config=config)
+    promised = [life for life in ran.outcome.lives if life.promised]
+    for life in promised:
+        assert life.broken is None, (life.work.key, life.broken, ran.log)
+        assert life.completed is not None
+        assert life.work.deadline is not None
+        assert life.completed <= life.work.deadline, (life.work.key, ran.log)
+
+
+@settings(max_examples=effort.examples(5), deadline=None)
+@given(traces(), COSTS, GRACES)
+def test_what_was_promised_is_kept_whatever_arrives_later(
+    works: list[workload.Work], costs: lives.Costs, grace: int
+) -> None:
+    keep(works, costs, SECOND, grace)
+
+
+@pytest.mark.slow
+@settings(max_examples=effort.examples(400), deadline=None)
+@pytest.mark.timeout(3600)
+@given(traces(), COSTS, st.sampled_from([1, SECOND, 20 * SECOND]), GRACES)
+def test_what_was_promised_is_kept_of_hundreds_of_floods(
+    works: list[workload.Work], costs: lives.Costs, pass_every: int, grace: int
+) -> None:
+    keep(works, costs, pass_every, grace)
