@@ -39,10 +39,9 @@ def as_json(found: output.Result, pure: output.Result, played: play.Played) -> d
     """Return the figures of the replay through the operator, those of the engine alone in `pure`.
 
     The keys are those of `evaluate run`; decisions are not timed here, and why GPUs were idle is not known.
-    Beside them: `audit` (`checks`,
-    `violated`, and the first in words), what the operator asked of the API (`requests`, `writes_per_job`),
-    `told_otherwise` (jobs whose DeadlineMissed says another thing than their pods), and `above_pure`, by how
-    much ratios and shares are above those of `pure`.
+    Beside them: `audit` (`checks`, `violated`, and the first in words), what the operator asked of the API
+    (`requests`, `writes_per_job`), `told_otherwise` (jobs whose DeadlineMissed says another thing than their
+    pods), and `above_pure`, by how much ratios and shares are above those of `pure`.
     """
     told, alone = output.as_json(found), output.as_json(pure)
     ratios = ("deadline_ratio", "feasible_ratio", "gpu_hour_ratio", "preemptions_per_job", "lost_gpu_share")
