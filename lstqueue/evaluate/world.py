@@ -348,7 +348,7 @@ class World:
         else:
             life.restoring += now - life.since  # a start for nothing
         recent = [at for at in life.suspensions if now - at < model.HOUR * 24]
-        life.suspensions = (*recent, now) if worked else tuple(recent)
+        life.suspensions = (*recent, now)
         known = () if worked and ran >= self.queue.min_run else life.displaced_by
         if for_uid:
             known = (*[uid for uid in known if uid != for_uid], for_uid)

@@ -57,9 +57,10 @@ def run(
     audit: bool = True,
     wear: mishaps.Wear | None = None,
     policy: policies.Policy | None = None,
+    estimator: estimates.Estimator | None = None,
     **more: Any,
 ) -> Ran:
-    """Replay works on nodes of eight GPUs with exact estimates, as a policy has it or as is given."""
+    """Replay works on nodes of eight GPUs as a policy has it or as is given, else with exact estimates."""
     policy = policy or policies.named("lst")
     config, queue = policy.configured(config or model.Config()), policy.queued(queue or model.Queue("q"))
     shape = world.Shape(nodes, 8)
@@ -77,7 +78,8 @@ def run(
             assert justice.of_plan(snapshot, plan, config) == ()
             assert pledges.of_plan(snapshot, plan, config) == ()
 
-    again = replay.Replay(load, place, estimates.Exact(), config=config, pass_every=pass_every, **more)
+    estimator = estimator or estimates.Exact()
+    again = replay.Replay(load, place, estimator, config=config, pass_every=pass_every, **more)
     outcome = again.run(decided=decided, decider=decide.decide)
     assert books.violations == []
     events = [line.split(" ") for line in lines.getvalue().splitlines()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lstqueue.engine import decide, model
 from lstqueue.topology.model import Node, PodShape, Taint, Toleration, resources
 
@@ -231,3 +233,22 @@ def test_smallest_first_is_tried_when_largest_first_finds_no_placement() -> None
     hungry = group(1, 3, "hungry", memory=100)
     snapshot = model.Snapshot((roomy, plain), (QUEUE,), (job("x", group(1, 4, memory=1), hungry),))
     assert placed(decide.decide(snapshot, NOW), "x") == [("all", {"b": 1}), ("all", {"a": 1})]
+
+
+@pytest.mark.parametrize("order", [model.Order.LST, model.Order.EDF, model.Order.FIFO])
+def test_small_jobs_take_small_holes_so_that_every_gpu_is_used(order: model.Order) -> None:
+    """Packing by percentage would put jobs of one GPU on nodes of eight, and stop at 30 of the 36."""
+    nodes = tuple(node(f"n{i}") for i in range(4)) + tuple(node(f"s{i}", 1) for i in range(4))
+    sizes = [5] * 4 + [1] * 4 + [3] * 4
+    jobs = tuple(
+        job(f"j{i:02}", group(1, gpus), submit=NOW - HOUR + i, deadline=NOW + (9 + i) * HOUR)
+        for i, gpus in enumerate(sizes)
+    )
+    plan = decide.decide(model.Snapshot(nodes, (model.Queue("q", order, (ALL,)),), jobs), NOW)
+    assert len(plan.admit) == len(jobs)
+    used: dict[str, int] = {}
+    for admission in plan.admit:
+        for part in admission.groups:
+            for name, _ in part.nodes:
+                used[name] = used.get(name, 0) + sizes[int(admission.uid[1:])]
+    assert used == {one.name: dict(one.allocatable)[GPU] for one in nodes}
