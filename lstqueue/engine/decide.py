@@ -81,7 +81,7 @@ def decide(
 
     # 2. Shed
     known.shedding = shed.step(_scene(known))
-    known.placed = [known.standings[uid] for uid in known.owning]
+    known.placed = list(map(known.standings.__getitem__, known.owning))
 
     # Claims
     known.claims = claims.settle(known)

@@ -145,11 +145,11 @@ def line_up(
     are `favoured` (uids) stand elsewhere.
     """
     orders = {name: policy(queue, config) for name, queue in queues.items()}
+    stricts = {name: is_strict(order, config) for name, order in orders.items()}
     turns: list[Turn] = []
     for here in waiting:
         job = here.job
-        gang, order = gangs_of[job.uid], orders[job.queue]
-        strict = is_strict(order, config)
+        gang, order, strict = gangs_of[job.uid], orders[job.queue], stricts[job.queue]
         lane = job.queue if strict else id(gang)
         known = ranks.get(job.uid)
         if known is None or known[0] is not here.band or config.switches.urgent is not None:
