@@ -125,7 +125,7 @@ def walk(known: kept.Kept) -> fit.Fitted:
     if known.config.switches.backfill is switches.Backfill.EASY:
         return backfill.walk(known)
     done = fit.Fitted()
-    agenda = Agenda(known.free, backfill.departures(known, ()), known.now)
+    agenda = Agenda(known.free, backfill.ends(known, ()), known.now)
     first: dict[str, str] = {}  # by queue, whose place is kept before all others'
     left = known.config.switches.backfill_most
     for turn in known.line:

@@ -8,12 +8,12 @@ room nobody is known to leave has no shadow and binds nobody; the next that lack
 
 from __future__ import annotations
 
-import itertools
+import bisect
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lstqueue.engine import fit, gangs, kept, model, order, room
+from lstqueue.engine import departures, fit, gangs, kept, model, order, room
 from lstqueue.engine.standing import NEVER
 
 
@@ -91,37 +91,25 @@ def _shadow(
     known: kept.Kept, turn: order.Turn, started: Sequence[tuple[int, Sequence[room.Release]]]
 ) -> Shadow | None:
     """When and where a gang fits first as others end; None when that cannot be foreseen."""
-    ends: list[tuple[int, list[room.Release]]] = []
-    for at, ending in itertools.groupby(sorted(departures(known, started), key=_time), key=_time):
-        ends.append((at, [part for _, releases in ending for part in releases]))
-    later = known.free.copy()
-    if len(turn.gang.members) == 1:  # more room is never worse for it, so what comes too early is skipped
-        skipped = _skippable(later, turn.gang, [parts for _, parts in ends])
-        later.release_all([part for _, parts in ends[:skipped] for part in parts])
-        ends = ends[skipped:]
-    for at, parts in ends:
-        later.release_all(parts)
+    later, coming = known.free.copy(), departures.Departures(ends(known, started))
+    done = 0
+    if len(turn.gang.members) == 1:  # more room is never worse for it, so what comes too early is passed over
+        first = coming.first(later, lambda then: then.could_place(turn.gang))
+        if first is None:
+            return None
+        done = bisect.bisect_left(coming.times, coming.times[max(first[0] - 1, 0)])
+        coming.leave(later, 0, done)
+    while done < len(coming.times):
+        at = coming.times[done]
+        last = bisect.bisect_right(coming.times, at)
+        coming.leave(later, done, last)
         if later.place(turn.gang) is not None:
             return Shadow(turn, at, later)
+        done = last
     return None
 
 
-def _skippable(free: room.Room, gang: gangs.Gang, ends: Sequence[Sequence[room.Release]]) -> int:
-    """After how many ends a gang does not fit yet, for certain; nothing stays released."""
-    done, left = 0, len(ends)
-    there = free.copy()
-    while left > 1:
-        half = left // 2
-        tried = there.copy()
-        tried.release_all([part for parts in ends[done : done + half] for part in parts])
-        if tried.could_place(gang):
-            left = half
-        else:
-            there, done, left = tried, done + half, left - half
-    return done
-
-
-def departures(
+def ends(
     known: kept.Kept, started: Sequence[tuple[int, Sequence[room.Release]]]
 ) -> Iterator[tuple[int, Sequence[room.Release]]]:
     """When what holds room leaves it, where that is known: (ms since the epoch, what becomes free)."""
@@ -132,7 +120,3 @@ def departures(
         if here.finish is not None:
             yield here.finish.mid, [known.world.release(here.job)]
     yield from (one for one in started if one[0] < NEVER)
-
-
-def _time(end: tuple[int, Sequence[room.Release]]) -> int:
-    return end[0]

@@ -16,12 +16,12 @@ is late or given up, or cannot use them any more. When its time has come in vain
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
 import numpy as np
 
 from lstqueue.engine import (
     claims,
+    departures,
     foresight,
     guests,
     kept,
@@ -176,7 +176,7 @@ class _Keeper:
     def __init__(self, known: kept.Kept) -> None:
         self._known = known
         self._free: room.Room | None = None
-        self._ends: list[tuple[int, list[room.Release]]] = []
+        self._departures = departures.Departures(())
         starting = known.fitted.placed.keys() | known.staked.keys()
         here = known.guests.keepings
         there = [one for one in here if one.turn.standing.job.uid not in starting]
@@ -276,7 +276,7 @@ class _Keeper:
         if self._free is None:
             known = self._known
             ends = outlook.ends(foresight.scene(known, []))
-            self._ends = sorted([(finish.hi, parts) for finish, parts in ends], key=_when)
+            self._departures = departures.Departures((finish.hi, parts) for finish, parts in ends)
             self._free = known.free.copy()
             self._free.charge_all([stake.rest for stake in known.going()])
             self._free.charge_all([one.whole for one in self.standing])
@@ -284,10 +284,12 @@ class _Keeper:
 
     def _search(self, turn: order.Turn) -> Found | None:
         """Where a gang fits first if nobody else starts, and everybody ends as late as they might."""
-        count = self._first(lambda free: free.could_place(turn.gang))
-        if count is None:
+        free = self._future()
+        first = self._departures.first(free, lambda then: then.could_place(turn.gang))
+        if first is None:
             return None
-        taken = self._after(count).place(turn.gang)
+        count, then = first
+        taken = then.place(turn.gang)
         if taken is None:
             return None  # several groups: what fits is not found again in another order of pools
         placed = room.by_group(taken, self._known.nodes)
@@ -303,33 +305,12 @@ class _Keeper:
             enough = all(free.quota.free[slot] >= amount for slot, amount in whole.charges)
             return enough and bool(((there >= whole.amounts) | (whole.amounts == 0)).all())
 
-        count = self._first(fits)
-        return None if count is None else (keeping.reservation.groups, self._at(count), whole)
-
-    def _first(self, fits: Callable[[room.Room], bool]) -> int | None:
-        """After how many ends something fits first; None for never."""
-        low, high = 0, len(self._ends)
-        if not fits(self._after(high)):
-            return None
-        while low < high:
-            middle = (low + high) // 2
-            if fits(self._after(middle)):
-                high = middle
-            else:
-                low = middle + 1
-        return low
-
-    def _after(self, count: int) -> room.Room:
-        free = self._future().copy()
-        free.release_all([part for _, parts in self._ends[:count] for part in parts])
-        return free
+        future = self._future()
+        first = self._departures.first(future, fits)
+        return None if first is None else (keeping.reservation.groups, self._at(first[0]), whole)
 
     def _at(self, count: int) -> int:
         """When so many have ended; who leaves already does so within its grace."""
         graces = [job.grace for job in preempt.leaving(self._known)]
         soon = self._known.now + max(graces, default=0)
-        return max(self._ends[count - 1][0], soon) if count else soon
-
-
-def _when(end: tuple[int, list[room.Release]]) -> int:
-    return end[0]
+        return max(self._departures.times[count - 1], soon) if count else soon

@@ -157,8 +157,10 @@ class Roll:
     def read(self, here: Sequence[Standing]) -> tuple[Ints, list[room.Release]]:
         """The figures of jobs as columns, and what would end with each."""
         places = self._places
-        for one in (one for one in here if id(one) not in places):
-            self._write(one)
+        if not all(map(places.__contains__, map(id, here))):
+            for one in here:
+                if id(one) not in places:
+                    self._write(one)
         rows = list(map(places.__getitem__, map(id, here)))
         return self._register.rows[rows].T.copy(), list(map(self._releases.__getitem__, rows))
 
