@@ -84,7 +84,12 @@ class PodWorld(world.World):
         return replace(seen, jobs=tuple(waiting))
 
     def apply(self, plan: model.Plan, now: int) -> bool:
-        """Bind the pods that a plan has places for; nothing else in it means anything here."""
+        """Bind the pods that a plan has places for, and let it be known what was said of the others."""
+        for update in plan.updates:  # else it would be said again in every pass
+            pods = self._incomplete[update.uid.partition("/")[0]]
+            group, job = pods.missing[update.uid]
+            said = model.Published(update.band, update.code, update.verdict, update.slack)
+            pods.missing[update.uid] = group, replace(job, published=said)
         for admission in plan.admit:
             uid = admission.uid.partition("/")[0]
             ((node, _),) = admission.groups[0].nodes
