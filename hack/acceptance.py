@@ -5,7 +5,7 @@
     python hack/acceptance.py --print              print the record as docs/evaluation.md has it
 
 FOLDER has the traces under the names of docs/traces.md. A row takes minutes to an hour of CPU time. Rows are
-replayed one after another, and the record is written after each, so an end in between loses one row. The exit
+replayed one after another, and the record is written after every seed; it says how many a row has. The exit
 code is the number of floors that the rows replayed have not reached.
 """
 
@@ -112,16 +112,14 @@ def options(row: Row, folder: pathlib.Path) -> Iterator[command.Options]:
         )
 
 
-def replayed(row: Row, folder: pathlib.Path) -> list[dict[str, Any]]:
+def replayed(row: Row, folder: pathlib.Path) -> Iterator[dict[str, Any]]:
     """Replay a row seed by seed, in this process."""
-    found: list[dict[str, Any]] = []
     for one in options(row, folder):
         told = output.as_json(command.evaluated(one, lambda _: None))
-        found.append({key: told[key] for key in KEPT})
         print(
             f"  seed {one.seed}: {told['deadline_ratio']}, {told['cpu_s']:.0f} s", file=sys.stderr, flush=True
         )
-    return found
+        yield {key: told[key] for key in KEPT}
 
 
 def interval(found: Sequence[Mapping[str, Any]], key: str) -> paired.Interval | None:
@@ -214,23 +212,27 @@ def main() -> int:
         row = Row(row.trace, row.nodes, {}, asked.seeds or row.seeds, row.policy, more=row.more)
         for words in asked.only or ABLATIONS:
             print(words, file=sys.stderr)
-            found = replayed(_changed(row, words), asked.folder)
-            record["ablations"].setdefault(asked.ablate, {})[words] = found
-            _write(asked.record, record)
+            variants = record["ablations"].setdefault(asked.ablate, {})
+            _put(asked.record, record, variants, words, replayed(_changed(row, words), asked.folder))
         return 0
     below = 0
     for name in asked.rows or ROWS:
         print(name, file=sys.stderr)
-        record["rows"][name] = replayed(ROWS[name], asked.folder)
-        _write(asked.record, record)
+        _put(asked.record, record, record["rows"], name, replayed(ROWS[name], asked.folder))
         names = missed(ROWS[name], record["rows"][name])
         below += len(names)
         print(_line(name, ROWS[name], record["rows"][name]), *names, flush=True)
     return below
 
 
-def _write(path: pathlib.Path, record: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(record, indent=1) + "\n")
+def _put(
+    path: pathlib.Path, record: Any, there: dict[str, Any], name: str, found: Iterator[dict[str, Any]]
+) -> None:
+    """Put what is found into a part of the record, and write that after every seed."""
+    there[name] = []
+    for one in found:
+        there[name].append(one)
+        path.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ is late or given up, or cannot use them any more. When its time has come in vain
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter
 
 import numpy as np
@@ -229,29 +230,39 @@ class _Keeper:
             return
         self._count(turn)
         self._future()
-        found = self._search(turn)
-        if found is None:
-            return
         before = self._before.pop(turn.standing.job.uid, None)
-        if before is None:
-            self._note(turn, found, slips=0)
-        elif self._holds(before, found):
+        if before is not None and self._holds(before):
             self._future().charge(before.whole)
             self._known.rouse(before.reservation.start + config.claim_margin)
-        else:
-            written = before.reservation
-            self._note(turn, found, slips=written.slips + (written.start <= self._known.now))
+        elif (found := self._search(turn)) is not None:
+            self._note(turn, found, slips=0 if before is None else self._slips(before.reservation))
+        elif before is not None:
+            self._before[turn.standing.job.uid] = before
 
-    def _holds(self, before: guests.Keeping, found: Found) -> bool:
-        """Whether what is written stands: it is what was found, or its time has just come.
+    def _slips(self, written: model.Reservation) -> int:
+        """How often a reservation was put off, once it is put off or moved."""
+        return written.slips + (written.start <= self._known.now)
 
-        What is to leave has a moment for that, since its end is known a moment late.
+    def _holds(self, before: guests.Keeping) -> bool:
+        """Whether what is written stands: its place comes free in time, and none comes free sooner.
+
+        Both by more than a moment, since ends are known a moment late. So an owner costs two looks at the
+        room to come, and a search only when it has to move.
         """
-        groups, start, _ = found
         written, margin, now = before.reservation, self._known.config.claim_margin, self._known.now
         if written.start <= now:
             return now < written.start + margin
-        return written.groups == groups and abs(start - written.start) <= margin
+        times = self._departures.times
+        sooner, in_time = (bisect.bisect_left(times, written.start + by) for by in (-margin, margin + 1))
+        if not _has(self._after(in_time), before.whole):
+            return False
+        return not self._after(sooner).could_place(before.turn.gang)
+
+    def _after(self, count: int) -> room.Room:
+        """The room once so many have ended."""
+        free = self._future().copy()
+        self._departures.leave(free, 0, count)
+        return free
 
     def _count(self, turn: order.Turn) -> None:
         for pool in self._of(turn):
@@ -300,13 +311,8 @@ class _Keeper:
         """When the very same place is free."""
         whole = keeping.whole
 
-        def fits(free: room.Room) -> bool:
-            there = free.ledger.free[:, whole.nodes]
-            enough = all(free.quota.free[slot] >= amount for slot, amount in whole.charges)
-            return enough and bool(((there >= whole.amounts) | (whole.amounts == 0)).all())
-
         future = self._future()
-        first = self._departures.first(future, fits)
+        first = self._departures.first(future, lambda then: _has(then, whole))
         return None if first is None else (keeping.reservation.groups, self._at(first[0]), whole)
 
     def _at(self, count: int) -> int:
@@ -314,3 +320,10 @@ class _Keeper:
         graces = [job.grace for job in preempt.leaving(self._known)]
         soon = self._known.now + max(graces, default=0)
         return max(self._departures.times[count - 1], soon) if count else soon
+
+
+def _has(free: room.Room, whole: room.Release) -> bool:
+    """Whether all of a place is free, and the quota for it."""
+    there = free.ledger.free[:, whole.nodes]
+    enough = all(free.quota.free[slot] >= amount for slot, amount in whole.charges)
+    return enough and bool(((there >= whole.amounts) | (whole.amounts == 0)).all())
