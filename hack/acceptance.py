@@ -12,6 +12,7 @@ code is the number of floors that the rows replayed have not reached.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import pathlib
 import sys
@@ -42,6 +43,7 @@ class Row:
     seeds: int = 5
     policy: str = "lst"
     bound: bool = False
+    pass_every: str = "1s"  # as the operator's
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -55,6 +57,7 @@ FAIR = {
 }  # fmt: skip
 ROWS = {
     "cluster03": Row(C03, 16, FAIR, bound=True, more=DRAWN),
+    "cluster03-1m": Row(C03, 16, FAIR, bound=True, pass_every="1m", more=DRAWN),
     "cluster03-13": Row(C03, 13, {"deadline_ratio": 0.850}, bound=True, more=DRAWN),
     "cluster03-20": Row(C03, 20, {"deadline_ratio": 0.917}, bound=True, more=DRAWN),
     "cluster04": Row(
@@ -93,7 +96,7 @@ ABLATIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 def options(row: Row, folder: pathlib.Path) -> Iterator[command.Options]:
-    """What a row replays: the acceptance settings, passes at least a minute apart, no verdicts."""
+    """What a row replays: the acceptance settings, passes as far apart as an operator's, no verdicts."""
     form, _, path = row.trace.partition(":")
     shared = {"deadlines": "file", **row.more}
     for seed in range(1, row.seeds + 1):
@@ -104,10 +107,10 @@ def options(row: Row, folder: pathlib.Path) -> Iterator[command.Options]:
             policy=row.policy,
             seed=seed,
             settings="acceptance",
-            pass_every="1m",
             verdicts=False,
             invariants=False,
             bound=row.bound,
+            pass_every=row.pass_every,
             **shared,
         )
 
@@ -183,7 +186,7 @@ def _changed(row: Row, words: str) -> Row:
         over["switches"] = policies.switches.Switches(demotes_late=False)
     made = policies.Policy(words, words, {**base.config, **over}, base.queue)
     policies._BY_NAME[words] = made  # of this process alone
-    return Row(row.trace, row.nodes, {}, row.seeds, words, more=row.more)
+    return dataclasses.replace(row, policy=words)
 
 
 def main() -> int:
@@ -209,7 +212,7 @@ def main() -> int:
         parser.error(f"{', '.join(unknown)}: no such row; there are {', '.join(ROWS)}")
     if asked.ablate:
         row = ROWS[asked.ablate]
-        row = Row(row.trace, row.nodes, {}, asked.seeds or row.seeds, row.policy, more=row.more)
+        row = dataclasses.replace(row, floors={}, seeds=asked.seeds or row.seeds, bound=False)
         for words in asked.only or ABLATIONS:
             print(words, file=sys.stderr)
             variants = record["ablations"].setdefault(asked.ablate, {})

@@ -1,17 +1,33 @@
-"""Slices of the acceptance table: the whole is replayed by hack/acceptance.py."""
+"""A slice of the acceptance table, and that the page shows the record that was made of the whole."""
 
 from __future__ import annotations
 
 import csv
+import importlib.util
 import io
+import json
 import pathlib
+import sys
 from importlib import resources
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from cases import trace_files
 from lstqueue.evaluate import command, output
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def acceptance() -> ModuleType:
+    found = importlib.util.spec_from_file_location("acceptance", ROOT / "hack" / "acceptance.py")
+    assert found is not None
+    assert found.loader is not None
+    made = importlib.util.module_from_spec(found)
+    sys.modules[found.name] = made
+    found.loader.exec_module(made)
+    return made
 
 
 def replayed(trace: str, policy: str, **more: Any) -> dict[str, Any]:
@@ -52,3 +68,11 @@ def test_a_slice_of_the_published_trace_reaches_its_floors() -> None:
     assert ours["wide_met"] >= 36
     assert ours["preemptions_per_job"] <= 0.25
     assert ours["lost_gpu_share"] <= 0.01
+
+
+def test_the_page_shows_what_is_recorded() -> None:
+    made = acceptance()
+    record = json.loads(made.RECORD.read_text())
+    page = (ROOT / "docs" / "evaluation.md").read_text()
+    missing = [line for line in made.lines(record) if line not in page]
+    assert missing == [], "put what `python hack/acceptance.py --print` says into docs/evaluation.md"
