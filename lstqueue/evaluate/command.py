@@ -264,7 +264,7 @@ def _prepared(options: Options, events: TextIO | None) -> _Prepared:
             f"--pass-every {options.pass_every} is longer than claims last, so nobody would ever be "
             f"suspended; make it {most}s at most"
         )
-    if again.counted[0] >= again.counted[1]:
+    if again.counted[0] > again.counted[1]:
         raise click.UsageError("--warm-up and --cool-down leave no submission to count; make them shorter")
     return _Prepared(load, nodes, spent, policy, books, recorder, log, Meter(), again)
 
