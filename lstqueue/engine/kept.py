@@ -20,6 +20,7 @@ from lstqueue.engine import (
     model,
     order,
     outlook,
+    overload,
     room,
     shed,
     stakes,
@@ -205,6 +206,29 @@ class Kept:
         place = order.rank(policy, here, self.gangs[here.job.uid].share, self.config)
         tier_alone = self.config.switches.preempts is switches.Preempts.TIER
         return order.end_of_tier(place) if tier_alone else place
+
+    def scene(self) -> overload.Scene:
+        """What step 2 looks at."""
+        world = self.world
+        return overload.Scene(
+            lasting=self.lasting,
+            standings=self.standings,
+            queues=self.queues,
+            gangs=self.gangs,
+            possible=self.possible,
+            nodes=self.nodes,
+            resources=world.resources,
+            allocatable=world.allocatable,
+            used=self.used,
+            bound=world.bound,
+            kinds=world.kinds,
+            counted=world.counted,
+            stuck=world.stuck,
+            safe=self.safe,
+            wake=self.wake,
+            now=self.now,
+            config=self.config,
+        )
 
     def going(self) -> list[stakes.Stake]:
         """Claims that go on: their owners neither start in this pass nor lose them."""

@@ -126,7 +126,7 @@ def test_buckets_and_their_edges() -> None:
 
 def test_a_figure_alone_spreads_by_the_configured_factors() -> None:
     assert estimate.spread(4 * HOUR, CONFIG) == model.Estimate(HOUR, 4 * HOUR, 6 * HOUR)
-    assert estimate.spread(1, CONFIG) == model.Estimate(0, 1, 1)
+    assert estimate.spread(1, CONFIG) == model.Estimate(1, 1, 1)
 
 
 @pytest.mark.parametrize(
