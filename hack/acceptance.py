@@ -58,6 +58,21 @@ FAIR = {
 ROWS = {
     "cluster03": Row(C03, 16, FAIR, bound=True, more=DRAWN),
     "cluster03-1m": Row(C03, 16, FAIR, bound=True, pass_every="1m", more=DRAWN),
+    "promises-03": Row(
+        C03,
+        16,
+        {"promised_ratio": 0.40, "deadline_ratio": 0.875, "promises_broken": -0.5},
+        policy="lst-promises",
+        more=DRAWN,
+    ),
+    "promises-04": Row(
+        C04,
+        64,
+        {"promised_ratio": 0.85, "deadline_ratio": 0.986, "promises_broken": -0.5},
+        seeds=1,
+        policy="lst-promises",
+        more=DRAWN,
+    ),
     "cluster03-13": Row(C03, 13, {"deadline_ratio": 0.850}, bound=True, more=DRAWN),
     "cluster03-20": Row(C03, 20, {"deadline_ratio": 0.917}, bound=True, more=DRAWN),
     "cluster04": Row(

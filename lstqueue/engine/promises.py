@@ -132,7 +132,7 @@ def _follow(known: kept.Kept, one: kept.Owed) -> bool:
 def _stay(known: kept.Kept, here: Standing, groups: tuple[model.GroupPlacement, ...]) -> model.Slot | None:
     """The slot of one that runs, or starts now, and stays where it is; None: it would not end in time."""
     finish, deadline = here.finish, here.job.deadline
-    if finish is None or deadline is None or finish.hi > deadline:
+    if finish is None or deadline is None or not known.now < finish.hi <= deadline:
         return None
     ends = min(deadline, finish.hi + known.config.slot_grace)
     return model.Slot(groups, known.now, ends, finish.hi - known.now)
