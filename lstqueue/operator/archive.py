@@ -2,6 +2,7 @@
 
 Nothing waits for it and nothing is lost by it: what could not be written is tried again, ever more rarely,
 and what an end of this process keeps from being written is learnt anew from the DeadlineJobs that are over.
+Of a namespace that is gone, or going, with all of its DeadlineJobs nothing is written, and all is forgotten.
 Each write names the version it was made from; a conflict has the ConfigMap read and the same learnt on top
 of what somebody else wrote. Without permission run times are remembered for as long as the process lives.
 """
@@ -26,6 +27,8 @@ ABOUT = (
     "Run times that lstqueue has seen in this namespace (docs/operations.md). Entries may be removed; so may "
     "all of it, which forgets them."
 )
+ENDING = "because it is being terminated"
+"""What API servers say of a namespace that is being deleted; for a want of permission they say another."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -53,6 +56,8 @@ class Archive:
                 at = self._turns.get(namespace, (0, 0))[1]
                 if not self._now() < at <= self._now() + int(1000 * APART):
                     await self._store(namespace)
+            self._turns = {name: turn for name, turn in self._turns.items() if name in known.shelves}
+            self._refused &= known.shelves.keys()
             if known.unwritten():
                 known.there.set()
 
@@ -83,7 +88,13 @@ class Archive:
                 raise
         else:
             data = {key: text for key, text in changed.items() if text is not None}
-            raw = await self._api.create(port.CONFIG_MAPS, namespace, _made(data))
+            try:
+                raw = await self._api.create(port.CONFIG_MAPS, namespace, _made(data))
+            except port.ApiError as error:
+                if _names_no_namespace(error) and not self._cache.namespaces.jobs(namespace):
+                    known.drop(namespace)
+                    return
+                raise
         self._cache.apply_history("MODIFIED", raw)
 
     async def _reread(self, namespace: str) -> None:
@@ -108,6 +119,13 @@ class Archive:
                 namespace,
                 error,
             )
+
+
+def _names_no_namespace(error: port.ApiError) -> bool:
+    """Whether a create was refused because its namespace is gone, or takes in nothing new until it is."""
+    return isinstance(error, port.NotFoundError) or (
+        isinstance(error, port.ForbiddenError) and ENDING in error.message
+    )
 
 
 def _made(data: dict[str, str]) -> dict[str, Any]:

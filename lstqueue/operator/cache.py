@@ -411,9 +411,12 @@ class Cache:
     @guard.one("Namespace")
     def apply_namespace(self, event: str, raw: Object) -> None:
         """Take in the labels of a namespace, which name its default queue and let queues choose it."""
+        name = raw["metadata"]["name"]
         if not self.namespaces.apply(event, raw):
             return
-        for uid in self.namespaces.jobs(raw["metadata"]["name"]):
+        if event == "DELETED" and not self.namespaces.jobs(name):
+            self.histories.drop(name)
+        for uid in self.namespaces.jobs(name):
             self.records[uid].engine_job, self.records[uid].told_at = None, 0
             self.touched.add(uid)
         self._stir()

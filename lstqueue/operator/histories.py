@@ -169,10 +169,12 @@ class Histories:
         self._read(namespace, shelf, dict(data) if isinstance(data, Mapping) else {})
 
     def _gone(self, uid: str) -> None:
-        for namespace, shelf in self.shelves.items():
+        for namespace, shelf in list(self.shelves.items()):
             if shelf.uid == uid:
                 shelf.uid = shelf.version = ""
                 self._read(namespace, shelf, {})
+                if not shelf.waiting:
+                    del self.shelves[namespace]
 
     def _read(self, namespace: str, shelf: Shelf, stored: dict[str, str]) -> None:
         before = shelf.book.pasts
@@ -188,6 +190,12 @@ class Histories:
     def missing(self, namespace: str) -> None:
         """Note that there is no ConfigMap in a namespace."""
         self._gone(self.shelves[namespace].uid)
+
+    def drop(self, namespace: str) -> None:
+        """Forget a namespace that is gone, unless its ConfigMap is known: it may be there anew."""
+        shelf = self.shelves.get(namespace)
+        if shelf is not None and not shelf.version:
+            del self.shelves[namespace]
 
     def all_known(self, namespace: str) -> None:
         """Note that what waits in a namespace changes nothing of what is stored."""

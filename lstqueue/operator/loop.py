@@ -198,6 +198,7 @@ class Loop:
         """Go on as a new process would after our clock was set back: no time that it has named is to come."""
         _LOG.warning("the clock has gone back; everything is looked at anew")
         self._alarms, self._memory, self._forecast_at = alarms.Alarms(), memory.Memory(), 0
+        self._shed_at = None
         self._intake.forget_all()
         self.cache.units.clock_moved()
         for uid, record in self.cache.records.items():

@@ -1,6 +1,7 @@
 """Whether a queue is overloaded, and when one was last: a condition of its status, so that a restart knows.
 
-Somebody of it is given up for now so that the others hold. For a day after that only little is promised.
+Somebody of it is given up for now so that the others hold. After that only little is promised until nobody
+was for `Config.promise_quiet`, a week.
 """
 
 from __future__ import annotations
