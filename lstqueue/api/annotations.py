@@ -202,5 +202,9 @@ def _unread(given: Mapping[str, str]) -> tuple[errors.Problem, ...]:
 
 
 def _guess(name: str) -> str:
-    close = difflib.get_close_matches(name, _READ, n=1, cutoff=0.8)
-    return f"write {close[0]} if you meant that" if close else "remove it if it was meant to do something"
+    # What they have in common says nothing of what was meant.
+    own = {known.removeprefix(f"{names.GROUP}/"): known for known in _READ}
+    close = difflib.get_close_matches(name.removeprefix(f"{names.GROUP}/"), own, n=1, cutoff=0.7)
+    return (
+        f"write {own[close[0]]} if you meant that" if close else "remove it if it was meant to do something"
+    )

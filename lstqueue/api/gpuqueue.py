@@ -225,7 +225,7 @@ class Window(base.Model):
         pydantic.StrictStr,
         pydantic.Field(min_length=1, max_length=63, pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
     ]
-    """Name of the window, in what jobs are told."""
+    """Name of the window, for people."""
     schedule: Annotated[
         pydantic.StrictStr, pydantic.Field(max_length=crons.MAX_LENGTH), pydantic.AfterValidator(crons.parse)
     ]

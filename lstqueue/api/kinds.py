@@ -80,6 +80,8 @@ _ROWS = (
             Column("Pending", ".status.pending", "integer"),
             Column("Admitted", ".status.admitted", "integer"),
             Column("Running", ".status.running", "integer"),
+            Column("Accepted", '.status.conditions[?(@.type=="Accepted")].status'),
+            Column("Conflict", '.status.conditions[?(@.type=="Conflict")].status'),
             _AGE,
         ),
     ),

@@ -179,6 +179,8 @@ def _change(kept: Kept, job: model.Job, gang: gangs.Gang, code: model.Code) -> s
     if code is model.Code.QUOTA_EXCEEDED:
         least = reasons.tightest_quota(kept.free, gang, unused=False)
         missing = words.amount(least.resource, least.needed - least.free)
+        if kept.windows.kept(job.queue, least.slot) is not None:
+            return "Ask for less, wait for the end of the window, or change the windows of the queue."
         then = "it would start now" if _nodes_fit(kept.free, gang) else "it would wait for room on nodes only"
         return f'With {missing} more of nominal quota in pool "{least.pool}" of queue "{job.queue}" {then}.'
     if code is model.Code.NO_ROOM:

@@ -38,6 +38,8 @@ def unforeseen(kept: Kept, job: model.Job) -> str:
     if key not in kept.causes:
         kept.causes[key] = list(dict.fromkeys(_lasting(kept, kept.gangs[job.uid])))
     causes = kept.causes[key] or list(_in_line(kept, job))
+    if not causes and kept.windows.horizon(job.queue) is not None:
+        return "the windows of its queue leave too little for it, as far ahead as they are known"
     return " and ".join(causes) or "nobody can tell when others leave its room"
 
 

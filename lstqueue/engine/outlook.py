@@ -171,10 +171,14 @@ def _segment(turn: order.Turn) -> tuple[int, int]:
 
 
 def _outlook(scene: Scene, index: int, starts: list[int | None], ghost: int | None) -> Outlook:
-    known = [start for start in starts if start is not None]
+    last = scene.windows.horizon(scene.line[index].gang.queue)
+    # After the last window that is known come others that are not.
+    known = [start for start in starts if start is not None and (last is None or start < last)]
     job = scene.line[index].standing.job
     run = scene.line[index].standing.left
     slowest = None if run is None else job.overhead + run.hi
+    if last is not None:
+        ghost = None  # it runs for no time, so no window is in its way
     feasible = None if ghost is None or slowest is None else ghost + slowest
     if len(known) < len(starts):
         return Outlook(feasible=feasible)

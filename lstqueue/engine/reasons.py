@@ -80,6 +80,7 @@ class Tightest(NamedTuple):
     most: int
     borrows: int
     whose: str
+    slot: int
 
     def has(self) -> str:
         """How much there is in all: `12 of pool "a" in queue "q" (4 of them borrowed)`."""
@@ -98,7 +99,7 @@ def tightest_quota(free: room.Room, gang: gangs.Gang, *, unused: bool) -> Tighte
     for member in gang.members:
         for slot, amount in member.options[0].charges:
             needs[slot] = needs.get(slot, 0) + amount
-    worst = Tightest("", "", 0, 0, 0, 0, "")
+    worst = Tightest("", "", 0, 0, 0, 0, "", -1)
     lacking = 0.0
     for slot, needed in sorted(needs.items()):
         most = quota.most[slot]
@@ -110,7 +111,7 @@ def tightest_quota(free: room.Room, gang: gangs.Gang, *, unused: bool) -> Tighte
             name, pool, resource = quota.names[slot]
             kind = "cohort" if quota.is_cohorts(slot) else "queue"
             borrows = most - quota.nominal[slot]
-            worst = Tightest(pool, resource, needed, left, most, borrows, f'{kind} "{name}"')
+            worst = Tightest(pool, resource, needed, left, most, borrows, f'{kind} "{name}"', slot)
     return worst
 
 
@@ -195,12 +196,19 @@ def _quota_exceeded(kept: Kept, job: model.Job) -> str:
         return withheld
     least = tightest_quota(kept.free, kept.gangs[job.uid], unused=False)
     closed, starts = "", _STARTS
+    if (edge := kept.windows.kept(job.queue, least.slot)) is not None:
+        held = words.quantity(least.resource, dict(edge.charges)[least.slot])
+        left = words.duration(edge.time - kept.now)
+        closed, starts = (
+            f", since a window keeps {held} free",
+            f"{_STARTS}, or when the window ends in {left}",
+        )
     for member in kept.gangs[job.uid].members:
         columns, lacking = obstacles.closed_nodes(kept, member, member.count)
         if lacking:
             # More quota alone would not help it.
             why, opened = obstacles.closed_words(kept, columns)
-            closed, starts = f", and {why}", f"{_STARTS} and {opened}"
+            closed, starts = f"{closed}, and {why}", f"{starts} and {opened}"
             break
     return (
         f"It needs {words.amount(least.resource, least.needed)}, and"

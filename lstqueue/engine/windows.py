@@ -80,6 +80,17 @@ class Windows:
         }
         return other
 
+    def kept(self, queue: str, slot: int) -> Edge | None:
+        """What keeps quota of a slot free now, with all that it keeps; None: nothing."""
+        for edge in self.active:
+            if edge.queue == queue and any(one == slot and amount for one, amount in edge.charges):
+                return edge
+        return None
+
+    def horizon(self, queue: str) -> int | None:
+        """The end of the last window of a queue that is known (ms since the epoch); None: it has none."""
+        return max((edge.time for edge in (*self.active, *self.edges) if edge.queue == queue), default=None)
+
     def begin(self, now: int) -> None:
         """Forget the windows that have begun by `now` (ms since the epoch); those are charged."""
         for queue, coming in self._coming.items():

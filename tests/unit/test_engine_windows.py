@@ -41,6 +41,26 @@ def test_while_it_lasts_its_share_is_not_used() -> None:
     assert plan.wake_at <= NOW + 2 * HOUR
 
 
+def test_while_it_lasts_those_who_wait_for_quota_are_told_of_it() -> None:
+    snapshot = world(runs("v", "n0", ago=HOUR, mid=2 * HOUR), waits("j", count=3, slack=DAY, mid=HOUR),
+                     of=queue((-HOUR, 2 * HOUR, 40)))  # fmt: skip
+    plan = judged(snapshot)
+    assert codes(plan)["j"] is model.Code.QUOTA_EXCEEDED
+    told = explain.explain(snapshot, plan, "j")
+    assert "since a window keeps 13 free" in told.message
+    assert "or when the window ends in 2h" in told.message
+    assert "wait for the end of the window" in told.change
+
+
+def test_where_windows_never_leave_enough_no_start_is_foreseen() -> None:
+    always = tuple((hour * HOUR, (hour + 1) * HOUR, 40) for hour in range(-1, 40))
+    plan = judged(world(waits("j", count=3, slack=10 * DAY, mid=HOUR), of=queue(*always)))
+    (update,) = plan.updates
+    assert update.verdict is not None
+    assert (update.verdict.level, update.verdict.start) == (model.Level.UNLIKELY, None)
+    assert "the windows of its queue leave too little for it" in update.verdict.reason
+
+
 def test_a_job_that_is_over_by_then_may_begin_before_it() -> None:
     of = queue((3 * HOUR, 12 * HOUR, 100))
     plan = judged(
@@ -85,11 +105,12 @@ def test_it_starts_when_the_window_is_over_and_is_told_so() -> None:
 
 
 def test_a_forecast_lets_nobody_begin_who_would_not_be_through() -> None:
-    of = queue((3 * HOUR, 12 * HOUR, 100))
+    of = queue((3 * HOUR, 12 * HOUR, 100), (27 * HOUR, 36 * HOUR, 100))
     plan = judged(world(waits("long", mid=4 * HOUR, slack=DAY), of=of))
     (update,) = plan.updates
     assert update.verdict is not None
     assert update.verdict.start == (NOW + 12 * HOUR, NOW + 12 * HOUR)
+    assert update.verdict.earliest_feasible == NOW + 16 * HOUR
 
 
 def test_one_that_fits_between_no_two_windows_is_told_what_stands_in_its_way() -> None:
