@@ -22,8 +22,6 @@ completely. Same snapshot, time and configuration, same plan.
 
 from __future__ import annotations
 
-import functools
-
 from lstqueue.engine import (
     agenda,
     claims,
@@ -113,5 +111,5 @@ def _fit(known: kept.Kept) -> fit.Fitted:
     """Walk the line, as the policy has it."""
     if known.config.switches.backfill is not None:
         return agenda.walk(known)
-    keep = functools.partial(share.keep, known)
+    keep = share.Keeper(known).keep
     return fit.walk(known.line, known.free, known.possible, known.now, keep, known.guests, known.windows)

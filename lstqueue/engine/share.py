@@ -22,7 +22,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from lstqueue.engine import kept, model, order, room, standing
+from lstqueue.engine import departures, kept, model, order, room, standing
 from lstqueue.engine.fit import NEVER_FITS
 from lstqueue.engine.means import PPM
 from lstqueue.engine.standing import Standing
@@ -89,44 +89,48 @@ def find(known: kept.Kept, waiting: Iterable[Standing]) -> dict[str, kept.Head]:
             oldest.setdefault(job.queue, []).append((age(job), job.uid))
     found: dict[str, kept.Head] = {}
     if oldest:
-        running = list(_running(known))
+        running: dict[str, list[Standing]] = {}
+        for one in _running(known):
+            running.setdefault(one.job.queue, []).append(one)
         for queue, several in oldest.items():
             uid = _first(known, several)
-            if uid is not None and (head := _head(known, running, uid, shares[queue])) is not None:
+            if uid is not None and (head := _head(known, running.get(queue, []), uid, shares[queue])):
                 found[uid] = head
                 known.rouse(head.due)
     return found
 
 
-def keep(known: kept.Kept, turn: order.Turn) -> None:
-    """Charge the place where an overdue head that lacks room or quota fits first, beyond what is free.
+class Keeper:
+    """Keeps room for the overdue heads of one pass, as they come up in line.
 
     Running jobs are taken to end as expected, the unknown ones last, and nobody else to start: so as long as
     that holds, the place found now is as good in the next pass, and the time at which the head fits comes
     closer.
     """
-    uid = turn.standing.job.uid
-    head = known.heads.get(uid)
-    if head is None or not head.overdue or not known.config.share_keeps:
-        return
-    parts = [part for _, _, part in sorted(_ends(known), key=_when)]
-    low, high = 0, len(parts)
-    there = _after(known, parts)
-    if not there.could_place(turn.gang):
-        return  # on nodes that are closed, or of quota that was lowered
-    while low < high:
-        middle = (low + high) // 2
-        if _after(known, parts[:middle]).could_place(turn.gang):
-            high = middle
-        else:
-            low = middle + 1
-    there = _after(known, parts[:low])
-    taken = there.place(turn.gang)
-    if taken is None:
-        return  # several groups: could_place tried another order of pools than place would now
-    place = room.release_after(turn.gang.queue, taken, there)
-    known.free.charge_all(place)
-    known.withheld[uid] = place
+
+    def __init__(self, known: kept.Kept) -> None:
+        self._known = known
+        self._leaving: departures.Departures | None = None
+
+    def keep(self, turn: order.Turn) -> None:
+        """Charge the place where a head that lacks room or quota fits first, beyond what is free."""
+        known, uid = self._known, turn.standing.job.uid
+        head = known.heads.get(uid)
+        if head is None or not head.overdue or not known.config.share_keeps:
+            return
+        if self._leaving is None:
+            ends = sorted(_ends(known), key=_when)
+            self._leaving = departures.Departures((at, [part]) for at, _, part in ends)
+        first = self._leaving.first(known.free, lambda then: then.could_place(turn.gang))
+        if first is None:
+            return  # on nodes that are closed, or of quota that was lowered
+        _, there = first
+        taken = there.place(turn.gang)
+        if taken is None:
+            return  # several groups: could_place tried another order of pools than place would now
+        place = room.release_after(turn.gang.queue, taken, there)
+        known.free.charge_all(place)
+        known.withheld[uid] = place
 
 
 def let_go(known: kept.Kept) -> None:
@@ -182,13 +186,14 @@ def _first(known: kept.Kept, several: list[tuple[Age, str]]) -> str | None:
 
 
 def _head(known: kept.Kept, running: list[Standing], uid: str, share: int) -> kept.Head | None:
-    """The head with its D, unless those before it hold more than the share."""
+    """The head with its D, unless those before it, `running` in its queue, hold more than the share."""
     job = known.standings[uid].job
     held, due = 0, 0
     for one in running:
-        if one.job.queue == job.queue and age(one.job) < age(job):
-            held += known.world.held_part(one.job)
-            due = _due(known, one.job, due, share)
+        if age(one.job) > age(job):
+            break
+        held += known.world.held_part(one.job)
+        due = _due(known, one.job, due, share)
     if held > share:
         return None
     due = _due(known, job, due, share)
@@ -220,13 +225,6 @@ def _ends(known: kept.Kept) -> list[tuple[int, str, room.Release]]:
 def _opposite(part: room.Release) -> room.Release:
     charges = tuple((slot, -amount) for slot, amount in part.charges)
     return room.Release(part.queue, part.nodes, -part.amounts, charges)
-
-
-def _after(known: kept.Kept, parts: list[room.Release]) -> room.Room:
-    """The room once some have left."""
-    free = known.free.copy()
-    free.release_all(parts)
-    return free
 
 
 def _end(here: Standing) -> int:
