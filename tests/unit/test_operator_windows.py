@@ -52,13 +52,33 @@ def test_where_windows_meet_the_one_holds_that_keeps_most_and_none_overlaps() ->
     assert all(one.end <= other.start for one, other in itertools.pairwise(found))
 
 
-def test_a_schedule_by_the_minute_is_one_long_window_or_bounded() -> None:
-    always = windows.as_of(
-        (window(schedule="*/10 * * * *", duration="10m"),), ms("2026-06-01T00:00:00+00:00")
-    )
+@pytest.mark.parametrize(
+    ("schedule", "duration"), [("*/10 * * * *", "10m"), ("* * * * *", "1m"), ("* * * * *", "400d")]
+)
+def test_a_schedule_that_never_pauses_is_one_window_without_end(schedule: str, duration: str) -> None:
+    said = (window(schedule=schedule, duration=duration),)
+    now = ms("2026-06-01T00:00:00+00:00")
+    always = windows.as_of(said, now)
     assert len(always) == 1
-    flicker = windows.as_of((window(schedule="* * * * *", duration="1s"),), ms("2026-06-01T00:00:00+00:00"))
-    assert len(flicker) == windows.MOST
+    assert always[0].start <= now
+    assert always[0].end >= now + 14 * 24 * HOUR
+    assert windows.as_of(said, now + 23 * HOUR) is always
+
+
+def test_one_that_pauses_every_minute_is_known_for_hours_at_any_time_of_day() -> None:
+    said = (window(schedule="* * * * *", duration="1s"),)
+    for hour in (0, 12, 23):
+        now = ms("2026-06-01T00:59:59+00:00") + hour * HOUR
+        found = windows.as_of(said, now)
+        assert len(found) == windows.MOST
+        assert found[0].start <= now
+        assert found[-1].end > now + 15 * HOUR
+
+
+def test_by_the_minute_in_working_hours_is_one_window_a_day() -> None:
+    found = windows.as_of((window(schedule="* 8-17 * * *", duration="1m"),), ms("2026-06-01T00:00:00+00:00"))
+    assert {one.end - one.start for one in found} == {10 * HOUR}
+    assert len(found) == 15
 
 
 def test_a_fortnight_ahead_is_known() -> None:
