@@ -194,6 +194,10 @@ def _test(load: Load, config: model.Config) -> _Tested | None:
     return _Tested(load, config, spans, work, counts, np.flatnonzero(exceeded).tolist())
 
 
+Entry = tuple[int, int]
+"""(-what a job asks per value, its turn among equals): the least is given up first."""
+
+
 @dataclass(slots=True)
 class _Sum:
     """What unshed jobs with deadlines up to the walk's ask of one limit, and the largest of them.
@@ -201,7 +205,8 @@ class _Sum:
     `sweeps` are how many of each sweep are among them.
 
     `fresh` are (amount, index) of those who may be given up and are not in the heap yet: most limits never
-    need it. `of_queue` is what each queue of a cohort asks for of `asked`.
+    need it. `of_queue` is what each queue of a cohort asks for of `asked`. Each such queue has a heap of its
+    own, since who may be given up before others is a matter of queues; all other jobs share one.
     """
 
     limit: Limit
@@ -210,7 +215,7 @@ class _Sum:
     of_queue: Counter[str] = field(default_factory=Counter)
     sweeps: Counter[str] = field(default_factory=Counter)
     fresh: list[tuple[int, int]] = field(default_factory=list)
-    heap: list[tuple[int, int]] = field(default_factory=list)  # (-what it asks per value, turn)
+    heaps: dict[str, list[Entry]] = field(default_factory=dict)  # "" for those of no cohort
 
     @property
     def shared(self) -> bool:
@@ -299,23 +304,19 @@ class _Walk:
         for amount, index in total.fresh:
             if index not in self._given:
                 per_value = amount * self._whole[index] * _FINE // self._jobs[index].value
-                heapq.heappush(total.heap, (-per_value, self._turns[index]))
+                queue = self._jobs[index].queue
+                heap = total.heaps.setdefault(queue if queue in self._own else "", [])
+                heapq.heappush(heap, (-per_value, self._turns[index]))
         total.fresh.clear()
 
     def _settle(self, total: _Sum, deadline: int, share: int, offered: int) -> None:
         """Give up the largest until the sum fits, or is of one job alone, or of nobody to give up."""
         allowed = share * offered // PPM
         self._rank(total)
-        entitled: list[tuple[int, int]] = []
-        while total.shared and (total.heap or entitled) and total.asked * PPM > share * offered:
-            last = not total.heap  # nobody else is left
-            entry = heapq.heappop(entitled if last else total.heap)
-            index = self._in_turn[entry[1]]
-            if index in self._given:
-                continue  # for another limit, and taken off this sum then
-            if not last and self._is_entitled(total, index, share * (deadline - self._tick)):
-                heapq.heappush(entitled, entry)
-                continue
+        while total.shared and total.asked * PPM > share * offered:
+            index = self._next(total, share * (deadline - self._tick))
+            if index is None:
+                return
             time = self._times[index]
             own = next(amount for number, amount in self._asks[index] if self._sums[number] is total) * time
             given = Given(
@@ -325,15 +326,25 @@ class _Walk:
             for other in self._sweeps.get(self._jobs[index].sweep, ()):
                 if other not in self._given:
                     self._give_up(other, replace(given, led=True))
-        for entry in entitled:
-            heapq.heappush(total.heap, entry)
 
-    def _is_entitled(self, total: _Sum, index: int, part: int) -> bool:
-        """Whether the queue of a job asks for no more than may be asked of its own nominal quota.
+    def _next(self, total: _Sum, part: int) -> int | None:
+        """Who is to be given up next: the largest, of entitled queues only when nobody else is left."""
+        best: tuple[bool, Entry, str] | None = None
+        for queue, heap in total.heaps.items():
+            while heap and self._in_turn[heap[0][1]] in self._given:
+                heapq.heappop(heap)  # for another limit, and taken off this sum then
+            if heap:
+                one = self._is_entitled(total, queue, part), heap[0], queue
+                best = one if best is None else min(best, one)
+        if best is None:
+            return None
+        return self._in_turn[heapq.heappop(total.heaps[best[2]])[1]]
+
+    def _is_entitled(self, total: _Sum, queue: str, part: int) -> bool:
+        """Whether a queue asks for no more than may be asked of its own nominal quota.
 
         So nobody is given up for what other queues of the cohort ask for, while one of theirs can be.
         """
-        queue = self._jobs[index].queue
         if queue not in self._own:
             return False
         return total.of_queue[queue] * PPM <= self._own[queue].get(total.limit.resource, 0) * part

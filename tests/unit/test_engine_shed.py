@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import heapq
 
 import pytest
 
@@ -266,3 +267,26 @@ def test_a_sweep_is_given_up_whole_and_says_so() -> None:
 def test_a_sweep_alone_gives_nobody_up() -> None:
     whole = [job(f"s{i}", 6 * HOUR, sweep="ns/search") for i in range(2)]
     assert bands(world(*whole)) == {"s0": "DEADLINE", "s1": "DEADLINE"}
+
+
+def test_a_queue_that_may_keep_its_jobs_is_not_sorted_anew_at_every_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Everybody goes into a heap once per limit at most, in a cohort as well."""
+    moves: list[object] = []
+
+    def push(heap: list[object], entry: object) -> None:
+        moves.append(entry)
+        heappush(heap, entry)
+
+    heappush = heapq.heappush
+    monkeypatch.setattr(heapq, "heappush", push)
+    pool = model.Pool("p", nominal=((GPU, 4),))
+    lenders = [model.Queue(name, pools=(pool,), cohort="c") for name in ("a", "b")]
+    jobs = [job(f"{name}{i:03}", within=10 * HOUR + i * MINUTE, queue=name, groups=(group(gpus),))
+            for i in range(200) for name, gpus in (("a", 2), ("b", 1))]  # fmt: skip
+    config = model.Config(forecast_depth=0)
+    plan = decide.decide(model.Snapshot((NODE,), tuple(lenders), tuple(jobs)), NOW, config)
+    limits = 6  # two resources of the nodes, the quota of a queue and of the cohort
+    assert sum(update.band is SHED for update in plan.updates) > 200
+    assert len(moves) <= limits * len(jobs)
