@@ -16,7 +16,6 @@ from collections.abc import Callable
 import numpy as np
 
 from lstqueue.engine import (
-    gangs,
     kept,
     lending,
     model,
@@ -46,7 +45,8 @@ def step(known: kept.Kept) -> kept.Preempted:
     done = kept.Preempted()
     lacking = [turn for turn in known.line if known.codes.get(turn.standing.job.uid) in LACKING]
     bound = [turn for turn in known.line if turn.standing.job.uid in known.fitted.bound]
-    may = _entitled(known, [*lacking, *bound])
+    may = {turn.standing.job.uid for turn in lacking if _is_entitled(known, turn)}
+    _look_at_triggers(known, [*lacking, *bound])
     known.lendings.clear()  # who was admitted since counts
     lent = {turn.standing.job.uid for turn in lacking if reclaim.may(known, turn)}
     left, search = len(may | lent), _Search(known)
@@ -73,26 +73,30 @@ def step(known: kept.Kept) -> kept.Preempted:
     return done
 
 
-def _entitled(known: kept.Kept, lacking: list[order.Turn]) -> set[str]:
-    """Which of those that lack something (uids) may have others suspended now."""
-    config, queues = known.config, known.queues
-    may: set[str] = set()
+def _is_entitled(known: kept.Kept, turn: order.Turn) -> bool:
+    """Whether a job that lacks something may have others suspended now."""
+    early = _early(known, turn)
+    return early is not None and early <= 0
+
+
+def _look_at_triggers(known: kept.Kept, waiting: list[order.Turn]) -> None:
+    """Have a pass look when the next of them may have others suspended, be it for room kept for another."""
     first = known.wake
-    for turn in lacking:
-        here = turn.standing
-        if rights.refusal(here, queues[turn.gang.queue], config) is not None:
-            continue
-        if config.switches.by_rank:
-            may.add(here.job.uid)
-        if here.slack is None or config.switches.by_rank:
-            continue
-        early = here.slack - rights.trigger(here, config)
-        if early <= 0:
-            may.add(here.job.uid)
-        elif known.now + early < first:
+    for turn in waiting:
+        early = _early(known, turn)
+        if early is not None and 0 < early < first - known.now:
             first = known.now + early
     known.rouse(first)
-    return may
+
+
+def _early(known: kept.Kept, turn: order.Turn) -> int | None:
+    """For how many ms a job may have nobody suspended yet: none when <= 0, None when it never may."""
+    here, config = turn.standing, known.config
+    if rights.refusal(here, known.queues[turn.gang.queue], config) is not None:
+        return None
+    if config.switches.by_rank:
+        return 0
+    return None if here.slack is None else here.slack - rights.trigger(here, config)
 
 
 def _patient(known: kept.Kept, turn: order.Turn, done: kept.Preempted) -> bool:
@@ -115,13 +119,13 @@ def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preem
     done.searches += 1
     herd = known.herd(turn.gang.queue)
     mask = herd.allowed(who)
-    found = search.run(turn.gang, herd, mask, functools.partial(herd.losses, who))
-    if found is None:
+    found = search.run(turn, herd, mask, functools.partial(herd.losses, who))
+    stake = None if found is None else _made(known, turn, found, done)
+    if stake is None:
         if who.slack > config.pressing and who.rank is None:
             known.rouse(known.now + who.slack - config.pressing)
         known.rouse(herd.wake(who, mask, known.wake))
-        return None
-    return _made(known, turn, found, done)
+    return stake
 
 
 def _claim_in_cohort(
@@ -132,14 +136,14 @@ def _claim_in_cohort(
     done.searches += 1
     herd = known.herd(queue)
     for way in reclaim.ways(known, turn, triggered=triggered):
-        found = search.run(turn.gang, herd, way.mask, way.losses, way.kind, way.quota)
+        found = search.run(turn, herd, way.mask, way.losses, way.kind, way.quota)
         if found is None or not reclaim.holds(known, turn, way, found):
             continue
         if (stake := _made(known, turn, found, done)) is not None:
             lending.of(known, queue).add(here, stake.whole.charges)
             if way.reclaims:
                 done.reclaims.add(here.job.uid)
-        return stake
+            return stake
     if triggered:
         who = rights.candidate(here, known.queues[queue])
         if who.slack > config.pressing:
@@ -150,10 +154,10 @@ def _claim_in_cohort(
 
 
 def _made(known: kept.Kept, turn: order.Turn, found: Found, done: kept.Preempted) -> stakes.Stake | None:
-    """Charge the claim that was found, unless a window that is to come, or a promise, does not allow it."""
+    """Charge the claim that was found, unless a promise does not allow it."""
     here, herd, (chosen, placement) = turn.standing, known.herd(turn.gang.queue), found
     later = max(herd.here[i].job.grace for i in chosen)
-    if not _outlasts_no_window(known, turn, placement) or not slots.lets(known, turn, placement, later=later):
+    if not slots.lets(known, turn, placement, later=later):
         return None
     groups = room.by_group(placement, known.nodes)
     jobs = tuple(herd.here[i].job for i in chosen)
@@ -165,20 +169,12 @@ def _made(known: kept.Kept, turn: order.Turn, found: Found, done: kept.Preempted
     )
     stake = known.world.new_stake(here, claim, jobs)
     known.free.charge(stake.charged)
+    for part in placement:
+        known.windows.stay(turn.gang.queue, part.option.charges, windows.until(here))
     herd.take(chosen)
     done.claim[here.job.uid] = known.staked[here.job.uid] = stake
     known.codes[here.job.uid] = model.Code.CLAIMING
     return stake
-
-
-def _outlasts_no_window(known: kept.Kept, turn: order.Turn, placement: room.Placement) -> bool:
-    """Whether the pools chosen have the quota when windows begin; if so it is noted as used."""
-    queue, until = turn.gang.queue, windows.until(turn.standing)
-    charges = tuple(charge for part in placement for charge in part.option.charges)
-    if not known.windows.leave(queue, charges, until):
-        return False
-    known.windows.stay(queue, charges, until)
-    return True
 
 
 def leaving(known: kept.Kept) -> list[model.Job]:
@@ -214,11 +210,11 @@ class _Search:
 
     def __init__(self, known: kept.Kept) -> None:
         self._known = known
-        self._failed: dict[tuple[int, str], Mask] = {}
+        self._failed: dict[tuple[int, str, quota.Charges], Mask] = {}
 
     def run(
         self,
-        gang: gangs.Gang,
+        turn: order.Turn,
         herd: victims.Herd,
         mask: Mask,
         losses_of: Callable[[], victims.Floats],
@@ -230,15 +226,18 @@ class _Search:
         Of those it may ask for (`mask`) the cheapest are added first until the gang fits. Those who hold
         nothing where it then goes come last, and are needed only for quota; then who is not needed is spared,
         the dearest first. `quotas` is the quota that counts, all of it when None; it only shrinks within
-        searches of one `kind`.
+        searches of one `kind`. What windows leave that the job would meet bounds it besides, whoever leaves.
         """
-        failed = self._failed.get((id(gang), kind))
+        gang = turn.gang
+        windowed = self._known.windows.least(gang.queue, windows.until(turn.standing))
+        key = id(gang), kind, tuple(windowed.items())
+        failed = self._failed.get(key)
         if not mask.any() or (failed is not None and not (mask & ~failed).any()):
             return None
         ranked = mask.nonzero()[0]
-        trial = trials.Trial(self._known, herd, gang, quotas)
+        trial = trials.Trial(self._known, herd, gang, quotas, windowed)
         if not trial.fits(ranked):
-            self._failed[id(gang), kind] = mask
+            self._failed[key] = mask
             return None
         losses = losses_of()
         ranked = ranked[np.lexsort((herd.share[ranked], losses[ranked]))]  # of what costs nothing the least

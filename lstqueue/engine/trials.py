@@ -8,7 +8,7 @@ they hold: 3 µs each, where a copy of the room with its count of every node cos
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -24,9 +24,15 @@ class Trial:
     """What would fit if some of a herd had left."""
 
     def __init__(
-        self, known: kept.Kept, herd: victims.Herd, gang: gangs.Gang, quotas: quota.Quota | None = None
+        self,
+        known: kept.Kept,
+        herd: victims.Herd,
+        gang: gangs.Gang,
+        quotas: quota.Quota | None = None,
+        most: Mapping[int, int] | None = None,
     ) -> None:
-        """Ask about a gang, in the quota that is free or in less (`quotas`)."""
+        """Ask about a gang, in the quota that is free or in less (`quotas`), `most` of a slot at most."""
+        self._most = {} if most is None else most
         self._herd = herd
         alone = known.world.alone(gang)
         self._gang = alone.gang
@@ -84,13 +90,17 @@ class Trial:
         member, has = self._gang.members[0], self._free.quota.free
         pods = _Pods(self._free.ledger, [option.row for option in member.options])
         back: dict[int, int] = {}
+        allowed = [
+            all(asked <= self._most.get(slot, asked) for slot, asked in option.charges)
+            for option in member.options
+        ]
         for number, index in enumerate(ranked.tolist(), start=1):
             part = self._herd.releases[index]
             for slot, amount in part.charges:
                 back[slot] = back.get(slot, 0) + amount
             pods.give(part.nodes.tolist(), part.amounts.T.tolist())
-            for option, total in zip(member.options, pods.totals, strict=True):
-                if total < member.count:
+            for option, total, fine in zip(member.options, pods.totals, allowed, strict=True):
+                if not fine or total < member.count:
                     continue
                 if all(has[slot] + back.get(slot, 0) >= asked for slot, asked in option.charges):
                     return number
@@ -105,6 +115,8 @@ class Trial:
         free.ledger.give_all(herd.flock.columns[parts], herd.flock.amounts[:, parts])
         for index in gone.tolist():
             free.quota.give(herd.releases[index].charges)
+        for slot, most in self._most.items():
+            free.quota.free[slot] = min(free.quota.free[slot], most)
         return free
 
 

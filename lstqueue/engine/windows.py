@@ -110,7 +110,7 @@ class Windows:
 
     def allow(self, gang: gangs.Gang, free: room.Room, until: int | None) -> bool:
         """Whether the windows that a gang would meet leave the quota for it, whoever uses that now."""
-        least = self._least(gang.queue, until)
+        least = self.least(gang.queue, until)
         if not least:
             return True
         then = free.quota.copy(unused=True)
@@ -118,20 +118,13 @@ class Windows:
             then.free[slot] = left
         return room.Room(free.ledger, then).quota_fits(gang)
 
-    def leave(self, queue: str, charges: quota.Charges, until: int | None) -> bool:
-        """Whether the windows that somebody would meet leave these amounts."""
-        least, asked = self._least(queue, until), dict.fromkeys((slot for slot, _ in charges), 0)
-        for slot, amount in charges:
-            asked[slot] += amount
-        return all(amount <= least[slot] for slot, amount in asked.items() if slot in least)
-
     def place(
         self, queue: str, until: int | None, free: room.Room, place: Callable[[], room.Placement | None]
     ) -> room.Placement | None:
         """Have `place` charge a gang of the queue in what the windows leave that it would meet."""
         spared = tuple(
             (slot, free.quota.free[slot] - left)
-            for slot, left in self._least(queue, until).items()
+            for slot, left in self.least(queue, until).items()
             if free.quota.free[slot] > left
         )
         free.quota.take(spared)
@@ -153,7 +146,7 @@ class Windows:
         coming = self._coming.get(queue, [])
         return coming if until is None else [one for one in coming if one.start < until]
 
-    def _least(self, queue: str, until: int | None) -> dict[int, int]:
+    def least(self, queue: str, until: int | None) -> dict[int, int]:
         """What is left of each slot in the fullest of the windows that somebody would meet."""
         least: dict[int, int] = {}
         for one in self._met(queue, until):
