@@ -27,7 +27,7 @@ class Keeping:
 
 
 Ahead = tuple[int, str]
-"""(bins of the calendar, whose own slot does not bind): equal ones are bound by the same slots."""
+"""(begin of the last bin of the calendar, whose own slot does not bind): equal ones see the same slots."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,20 @@ Where there is none the promise is lost, and counted by its cause.
 
 from __future__ import annotations
 
-from lstqueue.engine import calendar, claims, estimate, fit, gangs, kept, model, order, room, slots, verdict
+from lstqueue.engine import (
+    calendar,
+    claims,
+    either,
+    estimate,
+    fit,
+    gangs,
+    kept,
+    model,
+    order,
+    room,
+    slots,
+    verdict,
+)
 from lstqueue.engine.gangs import PPM
 from lstqueue.engine.standing import Standing
 
@@ -23,6 +36,7 @@ Problem = tuple[model.Cause, str, bool]
 def renew(known: kept.Kept) -> None:
     """Move slots that cannot stay, and those whose owner could run on; tell who has to leave for its own."""
     promised, config = known.promised, known.config
+    leaving = _leaving(known) if promised.owed else frozenset()
     for uid, one in sorted(promised.owed.items(), key=slots.by_start):
         job = one.here.job
         if (problem := _problem(known, one)) is not None:
@@ -30,12 +44,32 @@ def renew(known: kept.Kept) -> None:
             if not _move(known, one) and now_or_never:
                 promised.lost[uid] = model.Revoke(uid, cause, why)
         elif estimate.is_placed(job) and not one.seated:
-            due = slots.due(job, one.slot, config)
-            early = known.now < due - config.slot_grace and slots.evictable(job, config)
-            if early or slots.in_place(job, one.slot) or _slide(known, one) or _follow(known, one):
+            if _goes_on(known, one) or not slots.evictable(job, config) or uid in leaving:
                 continue
-            if known.now >= due and slots.evictable(job, config):
+            if known.now >= slots.due(job, one.slot, config):
                 promised.suspend.append(model.Suspend(uid, job.attempt, model.Why.PROMISED))
+
+
+def _leaving(known: kept.Kept) -> frozenset[str]:
+    """Those (uids) who are told to leave already, by a drain or for a claim."""
+    chosen = {job.uid for stake in known.going() for job in stake.victims}
+    return frozenset(chosen | {one.uid for one in (*known.claims.suspend, *known.drained)})
+
+
+def _goes_on(known: kept.Kept, one: kept.Owed) -> bool:
+    """Whether the owner of a slot need not leave for it: not yet, or not since its slot moves.
+
+    One that could not leave has its slot follow as soon as that can be; only then is it sure of its room.
+    """
+    job, config = one.here.job, known.config
+    if slots.in_place(job, one.slot):
+        return True
+    stays = not slots.evictable(job, config)
+    if stays and _follow(known, one):
+        return True
+    if known.now < slots.due(job, one.slot, config) - config.slot_grace:
+        return True
+    return _slide(known, one) or (not stays and _follow(known, one))
 
 
 def _problem(known: kept.Kept, one: kept.Owed) -> Problem | None:
@@ -108,9 +142,9 @@ def _slide(known: kept.Kept, one: kept.Owed) -> bool:
     slot, config, job = one.slot, known.config, one.here.job
     gained = slot.hi - needed(one.here, known.now, known.config)
     later = model.Slot(slot.groups, slot.start + gained, slot.finish, slot.hi - gained)
-    if known.now >= slots.due(job, later, config) - config.slot_grace:
+    if gained <= 0 or known.now >= slots.due(job, later, config) - config.slot_grace:
         return False
-    return _make(known, job, later, one.whole)
+    return _tell(known, job, later)  # it is a part of the old one, which is owed until this is written
 
 
 def _follow(known: kept.Kept, one: kept.Owed) -> bool:
@@ -174,10 +208,16 @@ def _move(known: kept.Kept, one: kept.Owed) -> bool:
 
 
 def _make(known: kept.Kept, job: model.Job, slot: model.Slot, part: room.Release) -> bool:
-    """Promise a slot, and owe it besides what the job owns until that is written."""
+    """Promise a slot, and owe it or what is owed to the job already, until that is written."""
+    profile, entry = slots.owing(known), calendar.Entry(job.uid, slot.start, slot.finish, part)
+    for piece in either.of([*profile.remove(job.uid), entry]):
+        profile.add(piece)
+    return _tell(known, job, slot)
+
+
+def _tell(known: kept.Kept, job: model.Job, slot: model.Slot) -> bool:
     known.promised.made[job.uid] = model.Promise(job.uid, slot)
     slots.look_at(known, job, slot)
-    slots.owing(known).add(calendar.Entry(job.uid, slot.start, slot.finish, part))
     return True
 
 

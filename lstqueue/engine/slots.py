@@ -260,6 +260,8 @@ def _claim(known: kept.Kept, one: kept.Owed) -> None:
     known.free.charge(stake.charged)
     known.promised.claim[uid] = known.staked[uid] = stake
     known.codes[uid] = model.Code.CLAIMING
+    for herd in known.herds.values():  # made by those whose claims go on
+        herd.take([herd.index[job.uid] for job in jobs if job.uid in herd.index])
 
 
 class _Clearing:

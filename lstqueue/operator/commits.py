@@ -367,6 +367,7 @@ class Commits:
     ) -> None:
         """Queue a status write. `make` gets the ledger entry when its turn comes and may return None."""
         uid, generation, wrote = record.ledger.uid, record.ledger.generation, False
+        promised = records.carried(record, promised)
         asked_at = self._now()
         held = records.Assumed(said, assumed, claiming, promised)
         held.put(record)
@@ -379,6 +380,8 @@ class Commits:
             if asked is not None and asked.timed:
                 asked = await self._timely(record, make, asked_at=asked_at, unsaid=settle)
                 job = record.ledger
+            if asked is not None and promised is not None and asked.status.phase not in ledger.FINAL:
+                asked = replace(asked, promised=promised)
             body = self._body(job, asked) if asked is not None else {}
             if body:
                 try:

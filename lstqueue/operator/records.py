@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lstqueue.engine import model, progress
@@ -126,6 +126,17 @@ class Assumed:
         if self.promised is not None and record.slotted is self.promised:
             record.slotted = None
         record.engine_job = None
+
+
+def carried(record: Record, promised: Promised | None) -> Promised | None:
+    """What a write has to promise: what is new, or else what a write promises that it may replace.
+
+    What is told rests on that. It is an object of its own, so that the end of the other write takes nothing
+    back of what this one assumes.
+    """
+    if promised is not None or record.slotted is None:
+        return promised
+    return replace(record.slotted)
 
 
 def of_earlier_run(record: Record, pod: views.PodView) -> bool:

@@ -8,6 +8,7 @@ import cluster
 import pytest
 from manifests import group
 
+from lstqueue.embedded import faults
 from lstqueue.kube import port
 
 SETTINGS = dataclasses.replace(
@@ -137,3 +138,23 @@ async def test_a_slot_that_somebody_took_out_by_hand_is_no_promise() -> None:
         )
         await made.until(lambda: level(made, "report") != "FEASIBLE", "it is told", within="2h")
         await made.until_all("Succeeded", "report", "holder", within="60h")
+
+
+@cluster.virtual
+async def test_a_promise_that_waits_to_be_written_goes_with_what_is_told_instead() -> None:
+    one_by_one = dataclasses.replace(SETTINGS, in_flight=1)
+    async with cluster.run(nodes=1, settings=one_by_one) as made:
+        made.queue(preemption=NEVER)
+        made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
+        await made.until_phase("holder", "Running")
+        of_other = faults.calls(resource=port.DEADLINE_JOBS, name="other", verb="patch")
+        made.faults.delay(3600.0, when=of_other, times=1)
+        made.submit("other", group(run_for="1h"), estimatedDuration="1h")
+        await made.rest("1m")
+        made.submit("report", group(run_for="1h"), deadlineIn="5h10m", estimatedDuration="1h")
+        await made.until(lambda: level(made, "report") == "FEASIBLE", "it is promised", within="3h")
+        assert made.status("report")["slack"] == "<4h"  # not what was to be told first
+        assert "slot" in made.status("report")
+        await made.until_phase("report", "Succeeded", within="6h")
+        assert not missed(made, "report")
+        await made.until_all("Succeeded", "holder", "other", within="60h")
