@@ -48,7 +48,13 @@ def build(
 ) -> model.Snapshot:
     """Return the snapshot of now (ms); jobs that did not change since the last one are reused."""
     jobs = []
-    for record in sweeps.settle(cache.records.values()):
+
+    def expected(record: caches.Record) -> model.Estimate | None:
+        if record.engine_job is None:
+            record.engine_job = guarded(record, cache, settings, now=now)
+        return record.engine_job.estimate
+
+    for record in sweeps.settle(cache.records.values(), expected):
         record.engine_job = None
         cache.touch(record.ledger.uid)
     for record in cache.records.values():

@@ -2,15 +2,17 @@
 
 The others are *spare*: they give their deadline up for as long as there are enough without them, and run
 when others leave room. Who is wanted is found out anew from what the API shows, so nothing of it can be lost:
-those that have succeeded count, then those that hold room, then those that ran before, then those with the
-shortest estimates, the oldest first. One that is paused, or being deleted, does not count; one that failed
-makes room for the next.
+those that have succeeded count, then those that hold room, then those that ran before, then those that are
+expected to be done soonest, the oldest first. Of those that hold room the figures of their users decide: what
+is expected of them moves with every report of progress, and nobody is to gain and lose a deadline by that.
+One that is paused, or being deleted, does not count; one that failed makes room for the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from lstqueue.engine import model
 from lstqueue.operator import ledger, records
 
 ENOUGH = "SweepHasEnough"
@@ -19,7 +21,11 @@ WANTED = "SweepNeedsIt"
 """A job that was spare is wanted after all."""
 
 
-def settle(known: Iterable[records.Record]) -> list[records.Record]:
+Expected = Callable[[records.Record], model.Estimate | None]
+"""Says how long a job is expected to run in all, None where nobody knows."""
+
+
+def settle(known: Iterable[records.Record], expected: Expected) -> list[records.Record]:
     """Find out who is spare; return those of whom that is new."""
     sweeps: dict[tuple[str, str], list[records.Record]] = {}
     changed = []
@@ -31,7 +37,7 @@ def settle(known: Iterable[records.Record]) -> list[records.Record]:
             record.spare = False
             changed.append(record)
     for members in sweeps.values():
-        spare = _spare([record.ledger for record in members])
+        spare = _spare(members, expected)
         for record in members:
             if record.spare is not (record.ledger.uid in spare):
                 record.spare = not record.spare
@@ -39,16 +45,24 @@ def settle(known: Iterable[records.Record]) -> list[records.Record]:
     return changed
 
 
-def _spare(members: list[ledger.Ledger]) -> set[str]:
+def _spare(members: list[records.Record], expected: Expected) -> set[str]:
     """Return the UIDs of those without whom there are enough."""
-    need = max(member.spec.need for member in members if member.spec is not None)
-    done = sum(member.status.phase is ledger.Phase.SUCCEEDED for member in members)
-    going = sorted((member for member in members if member.may_claim and not member.final), key=_rank)
-    return {member.uid for member in going[max(need - done, 0) :]}
+    jobs = [member.ledger for member in members]
+    need = max(job.spec.need for job in jobs if job.spec is not None)
+    done = sum(job.status.phase is ledger.Phase.SUCCEEDED for job in jobs)
+    going = [member for member in members if member.ledger.may_claim and not member.ledger.final]
+    going.sort(key=lambda member: _rank(member, expected))
+    return {member.ledger.uid for member in going[max(need - done, 0) :]}
 
 
-def _rank(member: ledger.Ledger) -> tuple[bool, bool, float, int, str]:
-    estimate = member.spec.estimate if member.spec is not None else None
-    holds = member.status.admission is not None or member.status.claim is not None
-    length = float("inf") if estimate is None else estimate - member.status.saved
-    return not holds, not member.status.attempt, length, member.created, member.uid
+def _rank(member: records.Record, expected: Expected) -> tuple[bool, bool, float, float, int, str]:
+    job = member.ledger
+    holds = job.status.admission is not None or job.status.claim is not None
+    figure = job.spec.estimate if job.spec is not None else None
+    believed = None if holds else expected(member)
+    known = _left(job, None if believed is None else believed.mid)
+    return not holds, not job.status.attempt, known, _left(job, figure), job.created, job.uid
+
+
+def _left(job: ledger.Ledger, length: int | None) -> float:
+    return float("inf") if length is None else length - job.status.saved

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import cluster
-from manifests import group
+from manifests import group, own
+
+from lstqueue.api import names
+from lstqueue.kube import port
 
 SWEEP = {"sweep": {"name": "lr-search", "need": 2}}
 
@@ -61,3 +64,31 @@ async def test_a_spare_one_misses_nothing_and_is_not_cancelled() -> None:
         await made.until_all("Succeeded", "trial-0", "trial-1", within="20h")
         conditions = {item["type"]: item["status"] for item in made.status("trial-1")["conditions"]}
         assert conditions.get("DeadlineMissed", "False") == "False"
+
+
+@cluster.virtual
+async def test_of_those_that_wait_their_histories_say_who_is_done_soonest() -> None:
+    async with cluster.run(nodes=1) as made:
+        made.queue()
+        labels = {"quick": {names.LABEL_HISTORY: "quick"}, "slow": {names.LABEL_HISTORY: "slow"}}
+
+        def submit(name: str, kind: str, run_for: str, **spec: object) -> None:
+            body = own(
+                "DeadlineJob", name, {"queue": cluster.QUEUE, "groups": [group(run_for=run_for)], **spec}
+            )
+            body["metadata"]["labels"] = labels[kind]
+            made.create(port.DEADLINE_JOBS, body)
+
+        submit("earlier", "quick", "1h")
+        submit("before", "slow", "2h")
+        await made.until_all("Succeeded", "earlier", "before", within="5h")
+        made.submit("holder", group(run_for="6h"), preemptible=False)
+        await made.until_phase("holder", "Running")
+        one = {"sweep": {"name": "lr-search", "need": 1}, "deadlineIn": "1d"}
+        submit("a", "slow", "2h", estimatedDuration="3h", **one)
+        submit("b", "quick", "1h", estimatedDuration="4h", **one)
+        await made.until(lambda: made.status("a").get("spare"), "it is longer than it says")
+        assert not made.status("b").get("spare")
+        await made.restart()
+        await made.rest("5m")
+        assert (made.status("a").get("spare"), made.status("b").get("spare", False)) == (True, False)
