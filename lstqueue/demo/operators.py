@@ -23,7 +23,7 @@ BOOKMARKS = 3600.0
 _SETTINGS = all_settings.Settings(
     watch_seconds=6 * 3600,
     inactivity_timeout=2 * 3600.0,
-    sweep_interval=6 * 3600.0,
+    relist_interval=6 * 3600.0,
     queue_status_interval=600.0,
 )
 

@@ -30,7 +30,7 @@ _BOOKMARKS = 600.0
 _SETTINGS = all_settings.Settings(
     watch_seconds=3 * 3600,
     inactivity_timeout=3600.0,
-    sweep_interval=3600.0,
+    relist_interval=3600.0,
     restate_interval_ms=60_000,
 )
 """The operator's times that count idle minutes, so that a fast clock does not make it busy."""

@@ -1,7 +1,7 @@
-"""The operator put together: sources, cache, loop, writer, sweeps. Knows nothing of kopf.
+"""The operator put together: sources, cache, loop, writer, relists. Knows nothing of kopf.
 
 Everything comes from reflectors, but for GPUQueues where somebody else calls `cache.apply_queue` (the kopf
-shell). Those are swept: listed at start, before the first decision, and every few minutes after.
+shell). Those are relisted: listed at start, before the first decision, and every few minutes after.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 
 from lstqueue.api import names, times
-from lstqueue.kube import backoff, limits, port, reflector, sweep
+from lstqueue.kube import backoff, limits, port, reflector, relist
 from lstqueue.operator import (
     announce,
     archive,
@@ -40,7 +40,7 @@ _HEARD_BY = 120_000
 """Ms after which a new GPUQueue must have come through the shell, reconnects and their back-off included."""
 
 _DEAF = 2
-"""Sweeps in a row that find unheard queues: the first after an outage may be ahead of the watch."""
+"""Relists in a row that find unheard queues: the first after an outage may be ahead of the watch."""
 
 
 class DeafError(Exception):
@@ -118,8 +118,8 @@ class Operator:
             self.reflectors.append(self._reflector(port.GPU_QUEUES, self.cache.apply_queue))
         self._fed = fed
         self._now = now
-        self._swept = asyncio.Event()
-        self._unheard_sweeps = 0
+        self._relisted = asyncio.Event()
+        self._unheard_relists = 0
         self._queue_status = queue_status.Reporter(self.api, self.cache, self.loop, self.settings, now=now)
 
     async def run(self) -> None:
@@ -128,7 +128,7 @@ class Operator:
             for source in self.reflectors:
                 group.create_task(source.run())
             if self._fed:
-                group.create_task(self._sweeps())
+                group.create_task(self._relists())
             group.create_task(self.loop.writer.work())
             group.create_task(self._decide())
             group.create_task(self._queue_status.run())
@@ -137,7 +137,7 @@ class Operator:
     def behind(self) -> list[str]:
         """Say which kinds have not been read yet, and why if the server refused."""
         unread = {_told(source) for source in self.reflectors if not source.synced.is_set()}
-        if self._fed and not self._swept.is_set():
+        if self._fed and not self._relisted.is_set():
             unread.add(port.GPU_QUEUES.plural)
         return sorted(unread)
 
@@ -147,7 +147,7 @@ class Operator:
             there = source.answered if source.resource in DISPENSABLE else source.synced
             await there.wait()
         if self._fed:
-            await self._swept.wait()
+            await self._relisted.wait()
         self.cache.units.settled()
         self.synced.set()
         async with asyncio.TaskGroup() as group:
@@ -157,36 +157,36 @@ class Operator:
             group.create_task(self.strays.run())
             group.create_task(self._archive.run())
 
-    async def _sweeps(self) -> None:
+    async def _relists(self) -> None:
         failures, delays = 0, backoff.Backoff(base=self.settings.retry_first, limit=self.settings.retry_most)
         while True:
             try:
-                await self._sweep()
+                await self._relist()
             except port.ApiError as error:
                 failures += 1
                 _LOG.warning("GPUQueues could not be listed: %s", error)
-                await asyncio.sleep(delays.delay("sweep", failures, retry_after=error.retry_after))
+                await asyncio.sleep(delays.delay("relist", failures, retry_after=error.retry_after))
                 continue
             failures = 0
-            self._swept.set()
-            await asyncio.sleep(self.settings.sweep_interval)
+            self._relisted.set()
+            await asyncio.sleep(self.settings.relist_interval)
 
-    async def _sweep(self) -> None:
+    async def _relist(self) -> None:
         """List GPUQueues and take in what the shell's watch missed.
 
         Raises:
             DeafError: it misses everything, it seems.
         """
         known = self.cache.queue_versions()
-        found = await sweep.sweep(self.api, port.GPU_QUEUES, known, page_size=self.settings.page_size)
+        found = await relist.relist(self.api, port.GPU_QUEUES, known, page_size=self.settings.page_size)
         new = [item for item in found.changed if item["metadata"]["uid"] not in known]
-        unheard = self._swept.is_set() and any(self._unheard(item) for item in new)
+        unheard = self._relisted.is_set() and any(self._unheard(item) for item in new)
         for item in found.changed:
             self.cache.apply_queue("MODIFIED", item)
         for uid in found.vanished:
             self.cache.apply_queue("DELETED", self.cache.remains(uid))
-        self._unheard_sweeps = self._unheard_sweeps + 1 if unheard else 0
-        if self._unheard_sweeps >= _DEAF:
+        self._unheard_relists = self._unheard_relists + 1 if unheard else 0
+        if self._unheard_relists >= _DEAF:
             raise DeafError("the watch of GPUQueues tells nothing of what is there; start again")
 
     def _unheard(self, queue: port.Object) -> bool:

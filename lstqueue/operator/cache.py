@@ -440,7 +440,7 @@ class Cache:
         queue = self.queues.get(self.queue_of(job))
         return queue.engine.min_run if queue is not None else model.Queue("").min_run
 
-    # What a sweep compares with
+    # What a relist compares with
 
     def queue_versions(self) -> dict[str, str]:
         """Return the resourceVersion of every GPUQueue by UID."""

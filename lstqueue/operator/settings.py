@@ -13,7 +13,7 @@ class Settings:
 
     `quiet` and `at_most` batch the bell: a pass starts after that much silence, or after that much noise, and
     `pass_every` after the one before at the soonest.
-    `sweep_interval` is how often GPUQueues are listed again, because the shell's watch can lose deletions.
+    `relist_interval` is how often GPUQueues are listed again, because the shell's watch can lose deletions.
     `restate_interval_ms` is how old the figures in a job's reason to wait may get before it is told anew,
     `recovery_timeout_ms` how long a running gang may be incomplete. `retry_first` and `retry_most` bound the
     wait after a write that failed.
@@ -23,7 +23,7 @@ class Settings:
     at_most: float = 1.0
     pass_every: float = 0.0
     watch_seconds: int = 300
-    sweep_interval: float = 300.0
+    relist_interval: float = 300.0
     inactivity_timeout: float = 70.0
     page_size: int = 500
     writes_per_second: float = 50.0

@@ -1,4 +1,4 @@
-"""A shell whose watch tells nothing: the sweep takes in what is there, and the operator ends itself."""
+"""A shell whose watch tells nothing: the relist takes in what is there, and the operator ends itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lstqueue.operator import app
 
 
 @cluster.virtual
-async def test_two_sweeps_that_find_what_nobody_told_end_the_operator() -> None:
+async def test_two_relists_that_find_what_nobody_told_end_the_operator() -> None:
     async with world.World(serve=False) as made:
         made.add_nodes(1)
         api = memory.MemoryApi(made.server.backend)

@@ -189,7 +189,7 @@ async def test_a_deadlinejob_that_was_deleted_unseen_is_known_to_be_gone_with_th
 
 
 @cluster.virtual
-async def test_a_queue_whose_deletion_kopfs_watch_loses_is_found_missing_by_the_sweep() -> None:
+async def test_a_queue_whose_deletion_kopfs_watch_loses_is_found_missing_by_the_relist() -> None:
     async with stage(nodes=1) as here:
         made = here.cluster
         made.calls.slack = 40

@@ -1,4 +1,4 @@
-"""The port's two adapters against one embedded API server, and a reflector and a sweep over each."""
+"""The port's two adapters against one embedded API server, and a reflector and a relist over each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from lstqueue.embedded import clock, faults, memory, server, store
-from lstqueue.kube import client, limits, port, reflector, sweep
+from lstqueue.kube import client, limits, port, reflector, relist
 
 Scenario = Callable[[port.KubeApi, server.ApiServer], Awaitable[None]]
 
@@ -167,7 +167,7 @@ def test_an_object_that_leaves_the_selection_is_gone(run):
     run(scenario)
 
 
-def test_a_sweep_finds_what_was_missed(run):
+def test_a_relist_finds_what_was_missed(run):
     async def scenario(api: port.KubeApi, _: server.ApiServer) -> None:
         await create_all(api)
         page = await api.list_page(port.SERVICES)
@@ -175,7 +175,7 @@ def test_a_sweep_finds_what_was_missed(run):
         gone = page.items[0]["metadata"]["uid"]
         await api.delete(port.SERVICES, "default", "s0")
         await api.patch(port.SERVICES, "default", "s1", {"metadata": {"labels": {"new": "1"}}})
-        found = await sweep.sweep(api, port.SERVICES, known, page_size=2)
+        found = await relist.relist(api, port.SERVICES, known, page_size=2)
         assert found.vanished == [gone]
         assert [item["metadata"]["name"] for item in found.changed] == ["s1"]
 

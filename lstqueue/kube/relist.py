@@ -1,6 +1,6 @@
 """One LIST, compared with what an intake believes: for a kind whose events come from somebody else's watch.
 
-Such a watch may lose deletions when it lists again. A sweep every few minutes finds them; it repairs nothing
+Such a watch may lose deletions when it lists again. A relist every few minutes finds them; it repairs nothing
 itself and retries nothing.
 """
 
@@ -13,8 +13,8 @@ from lstqueue.kube import port
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
-    """What a sweep found.
+class Relisted:
+    """What was found.
 
     Attributes:
         changed: objects that are new or at another version, as listed.
@@ -25,9 +25,9 @@ class Sweep:
     vanished: list[str]
 
 
-async def sweep(
+async def relist(
     api: port.KubeApi, resource: port.Resource, known: Mapping[str, str], *, page_size: int = 500
-) -> Sweep:
+) -> Relisted:
     """List a kind once and compare it with what is known from elsewhere.
 
     Args:
@@ -35,7 +35,7 @@ async def sweep(
         resource: the kind.
         known: UID to resourceVersion. It may be the live mapping of an intake: what moves in it while the
             list is under way is left out of the result, since the intake evidently hears of it, and hears
-            later news. (What came and went meanwhile may be told as new; the next sweep takes it back.)
+            later news. (What came and went meanwhile may be told as new; the next one takes it back.)
         page_size: objects per page.
 
     Raises:
@@ -56,7 +56,7 @@ async def sweep(
         token = page.continue_token
         if not token:
             break
-    return Sweep(
+    return Relisted(
         changed=[item for item in changed if _still(known, before, item["metadata"]["uid"])],
         vanished=[uid for uid in before if uid not in seen and _still(known, before, uid)],
     )
