@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 INTERRUPTED = 130
 
@@ -234,6 +235,8 @@ def sweep(context: click.Context, /, **options: Any) -> None:
 
         told, line = settings.of(context), settings.command(context)
         vary = sweep.parse(options.pop("vary"))
+        if context.get_parameter_source(vary.name.replace("-", "_")) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"--{vary.name} is what --vary varies; leave one of them out")
         traces = (options.pop("trace_spec"),)
         costed = _costed(options, command.COSTS)
         return sweep.run(compare.Asked(trace_specs=traces, **costed, told=told, line=line), vary)

@@ -217,5 +217,14 @@ def solver(module: str) -> Any:
         raise BoundError(what) from error
 
 
+def require() -> None:
+    """Find out, before hours of replays, whether the solver of the fluid bound is there.
+
+    Raises:
+        BoundError: It is not installed.
+    """
+    solver("scipy.optimize")
+
+
 def _since(step: Capacity) -> int:
     return step.since

@@ -5,7 +5,6 @@ This is the only place of the evaluator that looks at a real clock, a file to wr
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import dataclasses
 import json
@@ -29,6 +28,7 @@ from lstqueue.evaluate import (
     digest,
     estimates,
     figures,
+    fitting,
     foreknowledge,
     inventory,
     lives,
@@ -43,8 +43,6 @@ from lstqueue.evaluate import (
 )
 from lstqueue.evaluate.report import page, record, series, settings, single
 
-TOO_WIDE = "wider than the cluster"
-NO_NODES = "asks for more than its nodes could ever have"
 GPUS_PER_NODE = 8
 NEVER = model.Preemption.NEVER
 COSTS = ("launch", "restore", "checkpoint", "grace", "termination", "bind", "lag")
@@ -55,12 +53,18 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     "acceptance": {**NONE, "restore": "2m", "checkpoint": "30m"},
 }
 """Costs by the name of a preset; what is not named is as in `lives.Costs`."""
+KNOWN = (
+    policies.PolicyError, traces.TraceError, deadlines.DeadlineError, estimates.EstimateError,
+    teams.TeamsError,
+)  # fmt: skip
+"""Errors of an option or a file that say what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What was asked for, as the command line has it; `costs` are durations by field of `lives.Costs`.
 
+    `fits` is the number of nodes for which gangs are left out that do not fit, where it is not `nodes`.
     `asked` and `command` are the same for people who read the report, as settings and as a command line.
     """
 
@@ -87,6 +91,7 @@ class Options:
     cool_down: str = "0s"
     inventory: str | None = None
     queues: str | None = None
+    fits: int | None = None
     verdicts: bool = True
     invariants: bool = True
     bound: bool = False
@@ -152,6 +157,28 @@ def check_folders(options: Options) -> None:
             raise click.BadParameter(what, param_hint=hint)
 
 
+def checked(options: Options) -> world.Shape:
+    """Find out before anything is read or replayed whether the options can be met; return the nodes.
+
+    Raises:
+        click.ClickException: One cannot be.
+    """
+    nodes = shape(options)
+    costs(options)
+    _wear(options, nodes, 0)
+    for name in ("shake", "warm_up", "cool_down", "pass_every"):
+        duration(getattr(options, name), f"--{name.replace('_', '-')}")
+    try:
+        policy = policies.named(options.policy)
+        deadlines.parse(options.deadlines)
+        estimates.parse(options.estimates, seed=options.seed, config=policy.configured(model.Config()))
+        if options.bound:
+            bounds.require()
+    except (*KNOWN, bounds.BoundError) as error:
+        raise click.ClickException(str(error)) from error
+    return nodes
+
+
 def evaluated(options: Options, told: Callable[[replay.Progress], None]) -> output.Result:
     """Replay without a terminal and without files, and return what came of it.
 
@@ -214,22 +241,15 @@ class _Prepared:
 
 def _prepared(options: Options, events: TextIO | None) -> _Prepared:
     """Build everything a replay needs."""
-    nodes = shape(options)
+    nodes = checked(options)
     spent, pass_every = costs(options), duration(options.pass_every, "--pass-every")
-    known = (
-        policies.PolicyError,
-        traces.TraceError,
-        deadlines.DeadlineError,
-        estimates.EstimateError,
-        teams.TeamsError,
-    )
     try:
         policy = policies.named(options.policy)
         config = policy.configured(model.Config() if options.verdicts else model.Config(forecast_depth=0))
         load = loaded(options, nodes)
         estimator = estimates.parse(options.estimates, seed=options.seed, config=config)
         several = _several(options, policy, load)
-    except known as error:
+    except KNOWN as error:
         raise click.ClickException(str(error)) from error
     books = None
     if options.invariants:
@@ -303,9 +323,11 @@ def loaded(options: Options, shape: world.Shape) -> workload.Workload:
     load = load.shaken(duration(options.shake, "--shake"), seed=options.seed)
     rule = deadlines.parse(options.deadlines)
     load = deadlines.apply(load, rule, seed=options.seed, best_effort=options.best_effort)
-    load = _fitting(load, shape)
+    # Before gangs are left out: else every size of a cluster would meet other jobs.
     if options.limit is not None:
         load = load.first(options.limit)
+    least = shape if options.fits is None else world.Shape(options.fits, shape.gpus_per_node)
+    load = fitting.fitting(load, least)
     if not load.works:
         raise click.UsageError(f"no job of {options.trace} fits {shape.words}; give more --nodes")
     return load
@@ -378,8 +400,11 @@ def _wear(options: Options, shape: world.Shape, since: int) -> mishaps.Wear:
 
 def _windows(text: str) -> mishaps.Windows:
     """Read EVERY:LENGTH or EVERY:LENGTH:SHARE."""
-    every, _, rest = text.partition(":")
+    every, found, rest = text.partition(":")
     length, colon, share = rest.partition(":")
+    if not found:
+        what = f"{text!r} does not say how long; write EVERY:LENGTH[:SHARE], as in 7d:4h or 7d:4h:0.25"
+        raise click.BadParameter(what, param_hint="--maintenance")
     try:
         part = float(share) if colon else 1.0
     except ValueError as error:
@@ -398,34 +423,6 @@ def duration(text: str, hint: str) -> int:
         return durations.parse(text)
     except errors.BadValueError as error:
         raise click.BadParameter(str(error), param_hint=hint) from error
-
-
-def _fitting(load: workload.Workload, nodes: world.Shape) -> workload.Workload:
-    """Leave out gangs that no policy could run there, and count them by why."""
-    left: collections.Counter[str] = collections.Counter()
-    known: dict[tuple[workload.Pods, ...], bool] = {}
-    works = []
-    for work in load.works:
-        if work.pods not in known:
-            known[work.pods] = _holds(nodes, work.pods)
-        if work.gpus > nodes.gpus:
-            left[TOO_WIDE] += 1
-        elif not known[work.pods]:
-            left[NO_NODES] += 1
-        else:
-            works.append(work)
-    dropped = (*load.dropped, *left.items())
-    return workload.Workload(load.name, tuple(works), dropped, load.completed, load.rows)
-
-
-def _holds(nodes: world.Shape, pods: tuple[workload.Pods, ...]) -> bool:
-    """Whether each group of a gang by itself finds room in an empty cluster."""
-    offers = [dict(machine.allocatable(machine.gpus)) for machine in nodes.machines]
-    return all(
-        sum(min(offer.get(name, 0) // amount for name, amount in group.requests) for offer in offers)
-        >= group.count
-        for group in pods
-    )
 
 
 def _replay(made: _Prepared, terminal: console.Console) -> replay.Outcome:

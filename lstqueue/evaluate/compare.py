@@ -16,8 +16,8 @@ from typing import Any
 import click
 from rich import console, table
 
-from lstqueue.evaluate import command, output, paired, parallel, policies
-from lstqueue.evaluate.report import page, several
+from lstqueue.evaluate import command, output, paired, parallel, policies, tabled
+from lstqueue.evaluate.report import page, settings, several
 
 SEEDS = 10
 """Seeds of a comparison that is published, at least; its arrivals are shaken."""
@@ -36,6 +36,7 @@ class Asked:
     best_effort: float = 0.0
     shake: str = "0s"
     limit: int | None = None
+    fits: int | None = None
     warm_up: str = "0s"
     cool_down: str = "0s"
     inventory: str | None = None
@@ -61,7 +62,23 @@ class Asked:
     @property
     def published(self) -> bool:
         """Whether as many histories were met as a comparison should rest on that others are to believe."""
-        return self.seeds >= SEEDS and command.duration(self.shake, "--shake") > 0
+        return self.met >= SEEDS and command.duration(self.shake, "--shake") > 0
+
+    @property
+    def drawn(self) -> bool:
+        """Whether anything is drawn from the seed; else all seeds are one and the same replay."""
+        return (
+            self.deadlines.startswith(("uniform", "sdsc"))
+            or self.estimates.startswith("lognormal")
+            or 0 < self.best_effort < 1
+            or any((self.failures, self.gpu_failures, self.drains))
+            or command.duration(self.shake, "--shake") > 0
+        )
+
+    @property
+    def met(self) -> int:
+        """How many seeds are replayed: 1 where nothing is drawn from them."""
+        return self.seeds if self.drawn else 1
 
     def replays(self) -> Iterator[command.Options]:
         """What is to be replayed, the seeds of one policy together."""
@@ -74,8 +91,8 @@ class Asked:
         }
         for trace in self.trace_specs:
             for policy in self.policy_names:
-                for seed in range(1, self.seeds + 1):
-                    # The same for all policies, so one of them is enough.
+                for seed in range(1, self.met + 1):
+                    # The same for all policies, so one of them works it out; `bounded` tells the others.
                     bound = self.bound and policy == self.policy_names[0]
                     yield command.Options(trace=trace, policy=policy, seed=seed, bound=bound, **shared)
 
@@ -104,6 +121,7 @@ class Metric:
 
 METRICS = (
     Metric("deadline_ratio", "deadlines met %", 100, 2),
+    Metric("share_of_bound", "of the bound %", 100, 2),
     Metric("gpu_hour_ratio", "by GPU hours %", 100, 2),
     Metric("wide_ratio", "wide gangs %", 100, 1),
     Metric("preemptions_per_job", "suspensions a job", 1, 3),
@@ -122,13 +140,14 @@ def check(asked: Asked) -> None:
     """Refuse, before anything is replayed, what can be seen to be wrong.
 
     Raises:
-        click.BadParameter: Names the option.
+        click.ClickException: Names the option.
     """
     for name in asked.policy_names:
         try:
             policies.named(name)
         except policies.PolicyError as error:
             raise click.BadParameter(str(error), param_hint="--policy") from error
+    command.checked(next(asked.replays()))
     for names, hint in ((asked.policy_names, "--policy"), (asked.trace_specs, "--trace")):
         if len(set(names)) < len(names):
             raise click.BadParameter("one is given twice; give it once", param_hint=hint)
@@ -136,7 +155,6 @@ def check(asked: Asked) -> None:
         if path is not None and not path.parent.is_dir():
             what = f"folder {str(path.parent)!r} does not exist; create it, or name another file"
             raise click.BadParameter(what, param_hint=hint)
-    command.shape(next(asked.replays()))
 
 
 def run(asked: Asked) -> int:
@@ -147,28 +165,50 @@ def run(asked: Asked) -> int:
     """
     check(asked)
     wanted = list(asked.replays())
-    found = parallel.replay_all(
-        wanted, processes=asked.processes or os.cpu_count() or 1, terminal=console.Console(stderr=True)
+    found = bounded(
+        parallel.replay_all(
+            wanted, processes=asked.processes or os.cpu_count() or 1, terminal=console.Console(stderr=True)
+        )
     )
     told = as_json(asked, found)
     if asked.json_path is not None:
         command.write(asked.json_path, json.dumps(told, indent=2) + "\n")
     if asked.report_path is not None:
         cluster = command.shape(wanted[0]).words
-        said = several.content(told, settings=asked.told, command=asked.line, cluster=cluster)
+        said = several.content(told, settings=filled(asked), command=asked.line, cluster=cluster)
         command.write(asked.report_path, page.html(said))
     shown = console.Console()
     for trace in asked.trace_specs:
-        shown.print(_table(trace, asked, told["traces"][trace]))
-    return broken(shown, found)
+        here = [one for one in found if one["trace"] == trace]
+        shown.print(f"{trace}: {several.jobs(here)}", highlight=False, markup=False)
+        for one in _tables(trace, asked, told["traces"][trace], shown.width):
+            shown.print(one)
+    return warned(shown, told)
 
 
-def broken(shown: console.Console, found: Sequence[Mapping[str, Any]]) -> int:
-    """Say how many invariants were broken, if any were; return the exit code."""
-    count = sum(one["invariants_broken"] for one in found)
-    if count:
-        shown.print(f"{count} invariants were broken; `run` says which.", style="red")
-    return 1 if count else 0
+def warned(shown: console.Console, told: Mapping[str, Any]) -> int:
+    """Say what to mind about a comparison; return the exit code, 1 when an invariant was broken."""
+    for words in several.warnings(told):
+        shown.print(words, style="yellow", highlight=False, markup=False)
+    return 1 if any(one["invariants_broken"] for one in told["runs"]) else 0
+
+
+def filled(asked: Asked) -> Sequence[page.Setting]:
+    """The settings, with what a preset decides."""
+    costs = command.costs(next(asked.replays()))
+    return settings.filled(asked.told, {name: getattr(costs, name) for name in command.COSTS})
+
+
+def bounded(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return replays of the same options but policy and seed, each with the bound of its trace and seed."""
+    known = {(one["trace"], one["seed"]): one["bound"] for one in found if one["bound"] is not None}
+    made = []
+    for one in found:
+        bound = known.get((one["trace"], one["seed"]))
+        ratio = one["deadline_ratio"]
+        share = round(ratio / bound, output.DIGITS) if bound and ratio is not None else None
+        made.append({**one, "bound": bound, "share_of_bound": share})
+    return made
 
 
 def _series(found: Sequence[Mapping[str, Any]], policy: str, metric: Metric) -> list[float | None]:
@@ -176,21 +216,24 @@ def _series(found: Sequence[Mapping[str, Any]], policy: str, metric: Metric) -> 
     return [metric.of(one) for one in found if one["policy"] == policy]
 
 
-def _table(trace: str, asked: Asked, told: Mapping[str, Any]) -> table.Table:
+def _tables(trace: str, asked: Asked, told: Mapping[str, Any], width: int) -> Iterator[table.Table]:
     """Means with half their intervals; below each, by how much it is above the first policy."""
     first = asked.policy_names[0]
     metrics = [metric for metric in METRICS if told[first][metric.key] is not None]
-    seeds = "1 seed" if asked.seeds == 1 else f"{asked.seeds} seeds"
-    shown = table.Table(
-        title=f"{trace}, {seeds}",
-        caption=f"mean ± 95 % interval; below: difference from {first}, paired by seed, * if 0 lies outside",
-    )
-    shown.add_column("policy")
-    for metric in metrics:
-        shown.add_column(metric.title, justify="right")
-    for policy, figures in told.items():
-        shown.add_row(policy, *[cell(metric, figures[metric.key]) for metric in metrics])
-    return shown
+    seeds = "1 seed" if asked.met == 1 else f"{asked.met} seeds"
+    rows = [
+        (policy, [cell(metric, figures[metric.key]) for metric in metrics])
+        for policy, figures in told.items()
+    ]
+    heads = [metric.title for metric in metrics]
+    return tabled.tables(f"{trace}, {seeds}", caption(first, asked.met), heads, rows, width)
+
+
+def caption(first: str, seeds: int) -> str:
+    """How to read a table."""
+    if seeds == 1:
+        return f"below: difference from {first}"
+    return f"mean ± 95 % interval; below: difference from {first}, paired by seed, * if 0 lies outside"
 
 
 def cell(metric: Metric, told: Mapping[str, Any] | None) -> str:
@@ -215,7 +258,8 @@ def as_json(asked: Asked, found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
     return {
         "first": asked.policy_names[0],
-        "seeds": asked.seeds,
+        "seeds": asked.met,
+        "drawn": asked.drawn,
         "published": asked.published,
         "traces": traces,
         "runs": list(found),

@@ -79,7 +79,10 @@ def apply(trace: workload.Workload, rule: Rule, *, seed: int, best_effort: float
     if not 0 <= best_effort <= 1:
         raise DeadlineError(f"the best-effort share is {best_effort}; it must be 0 to 1")
     if rule.name == "file" and _lacks(trace):
-        raise DeadlineError(f"{trace.name} has no deadlines of its own; name a rule that sets them, or none")
+        raise DeadlineError(
+            f"--deadlines file: {trace.name} has no deadlines of its own; give a rule that sets them, as in "
+            "--deadlines uniform:1.1:3.0, or --deadlines none"
+        )
     rows = 1 + max((work.row for work in trace.works), default=-1)
     factors = list(_draws(rule, rows, seed))
     # Of their own, so that the share moves nobody's deadline.

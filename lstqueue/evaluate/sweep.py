@@ -10,15 +10,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import click
 from rich import console, table
 
-from lstqueue.evaluate import command, compare, parallel
-from lstqueue.evaluate.report import page, sweeps
+from lstqueue.evaluate import command, compare, parallel, tabled
+from lstqueue.evaluate.report import page, several, sweeps
 
 VARIED: Mapping[str, type] = {
     "nodes": int,
@@ -31,7 +31,7 @@ VARIED: Mapping[str, type] = {
     "checkpoint": str,
 }
 """Options that may vary, by name without dashes in front, and what their values are."""
-SHOWN = ("deadline_ratio", "gpu_hour_ratio", "preemptions_per_job", "lost_gpu_share")
+SHOWN = ("deadline_ratio", "share_of_bound", "gpu_hour_ratio", "preemptions_per_job", "lost_gpu_share")
 """Figures with a table in the terminal."""
 
 
@@ -85,6 +85,9 @@ def run(asked: compare.Asked, vary: Vary) -> int:
         click.ClickException: An option cannot be met, or a file not be read or written.
     """
     at = [vary.put(asked, value) for value in vary.values]
+    if vary.name == "nodes":  # the same jobs on all of them: those that fit the smallest
+        fewest = min(one.nodes for one in at if one.nodes is not None)
+        at = [dataclasses.replace(one, fits=fewest) for one in at]
     for one in at:
         compare.check(one)
     pairs = zip(vary.values, at, strict=True)
@@ -94,18 +97,30 @@ def run(asked: compare.Asked, vary: Vary) -> int:
         processes=asked.processes or os.cpu_count() or 1,
         terminal=console.Console(stderr=True),
     )
-    runs = [{"value": value, **one} for (value, _), one in zip(wanted, found, strict=True)]
+    marked = [{"value": value, **one} for (value, _), one in zip(wanted, found, strict=True)]
+    runs = [
+        run for value in vary.values for run in compare.bounded([o for o in marked if o["value"] == value])
+    ]
     told = as_json(asked, vary, runs)
     # Written first: whoever cuts off what is printed, as `| head` does, has waited for these all the same.
     if asked.json_path is not None:
         command.write(asked.json_path, json.dumps(told, indent=2) + "\n")
     if asked.report_path is not None:
-        said = sweeps.content(told, settings=asked.told, command=asked.line)
+        said = sweeps.content(told, settings=_settings(at[0], vary), command=asked.line)
         command.write(asked.report_path, page.html(said))
     shown = console.Console()
+    for value in vary.values:
+        here = [one for one in runs if one["value"] == value]
+        shown.print(f"--{vary.name} {value}: {several.jobs(here)}", highlight=False, markup=False)
     for key in SHOWN:
-        shown.print(_table(told, compare.named(key)))
-    return compare.broken(shown, found)
+        for made in _tables(told, compare.named(key), shown.width):
+            shown.print(made)
+    return compare.warned(shown, told)
+
+
+def _settings(asked: compare.Asked, vary: Vary) -> list[page.Setting]:
+    """The settings but the one that varies, which `--vary` says."""
+    return [one for one in compare.filled(asked) if one.flag != f"--{vary.name}"]
 
 
 def as_json(asked: compare.Asked, vary: Vary, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -114,28 +129,28 @@ def as_json(asked: compare.Asked, vary: Vary, runs: Sequence[Mapping[str, Any]])
         value: compare.by_policy(asked.policy_names, [one for one in runs if one["value"] == value])
         for value in vary.values
     }
+    at = [vary.put(asked, value) for value in vary.values]
     return {
         "trace": asked.trace_specs[0],
         "vary": vary.name,
         "first": asked.policy_names[0],
-        "seeds": asked.seeds,
-        "published": asked.published,
+        "seeds": max(one.met for one in at),
+        "drawn": all(one.drawn for one in at),
+        "published": all(one.published for one in at),
         "points": points,
         "runs": list(runs),
     }
 
 
-def _table(told: Mapping[str, Any], metric: compare.Metric) -> table.Table:
+def _tables(told: Mapping[str, Any], metric: compare.Metric, width: int) -> Iterator[table.Table]:
     """A figure by policy and value, and below each by how much it is above the first policy."""
     points = told["points"]
-    shown = table.Table(
-        title=f"{metric.title}, by --{told['vary']}",
-        caption=f"mean ± 95 % interval over seeds; below: difference from {told['first']}, paired",
-    )
-    shown.add_column("policy")
-    for value in points:
-        shown.add_column(value, justify="right")
-    for policy in next(iter(points.values())):
-        cells = [compare.cell(metric, here[policy][metric.key]) for here in points.values()]
-        shown.add_row(policy, *cells)
-    return shown
+    names = list(next(iter(points.values())))
+    if metric.key == "share_of_bound" and all(here[names[0]][metric.key] is None for here in points.values()):
+        return iter(())
+    rows = [
+        (policy, [compare.cell(metric, here[policy][metric.key]) for here in points.values()])
+        for policy in names
+    ]
+    title = f"{metric.title}, by --{told['vary']}"
+    return tabled.tables(title, compare.caption(told["first"], told["seeds"]), list(points), rows, width)

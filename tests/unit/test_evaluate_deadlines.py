@@ -106,7 +106,7 @@ def test_a_rule_that_cannot_be_read_says_what_to_write(rule: str, says: str) -> 
 
 
 def test_file_is_refused_where_the_trace_has_none() -> None:
-    with pytest.raises(deadlines.DeadlineError, match="t has no deadlines of its own; name a rule"):
+    with pytest.raises(deadlines.DeadlineError, match="t has no deadlines of its own; give a rule that sets"):
         apply(trace(files.work("a")), "file")
     with pytest.raises(deadlines.DeadlineError, match=r"share is 1\.5; it must be 0 to 1"):
         apply(trace(files.work("a")), "none", best_effort=1.5)

@@ -67,7 +67,7 @@ def test_each_value_is_a_comparison_of_its_own(trace: str, tmp_path: pathlib.Pat
     ],
 )
 def test_what_cannot_vary_is_refused(trace: str, vary: str, words: str) -> None:
-    result = _sweep(trace, "--policy", "lst", "--nodes", "2", "--vary", vary)
+    result = _sweep(trace, "--policy", "lst", "--vary", vary)
     assert result.exit_code != 0
     assert words in " ".join(result.output.replace("│", "").split())
 
@@ -101,7 +101,9 @@ def test_a_report_draws_a_line_for_each_policy_and_names_it() -> None:
     found = {
         "trace": "swf:a", "vary": "nodes", "first": "lst", "seeds": 3, "published": False,
         "points": points, "runs": [{"value": "12", "seed": 1, "bound": 0.8, "stuck": False,
-                                    "invariants_broken": 0}],
+                                    "invariants_broken": 0, "jobs": 9, "deadline_jobs": 9, "dropped": {}},
+                                   {"value": "16", "seed": 1, "bound": None, "stuck": False,
+                                    "invariants_broken": 0, "jobs": 9, "deadline_jobs": 9, "dropped": {}}],
     }  # fmt: skip
     made = reports.Page(page.html(sweeps.content(found)))
     assert made.text("h1") == (

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lstqueue.evaluate.report import dots, page, plot, svg, words
 
-RIVAL = "fifo"
-"""The policy that a headline compares with where it is among them: what most clusters do."""
 _DRAWN = ("deadline_ratio", "gpu_hour_ratio", "wide_ratio", "preemptions_per_job")
 SURE = "The interval is Student's, over seeds."
 _NO_TELLING = "One seed says nothing about how sure this is."
+_UNDRAWN = (
+    "Nothing here is drawn from a seed, so one was replayed: no interval says how sure this is. --shake 10m "
+    "draws the arrivals."
+)
 Found = Mapping[str, Any]
 
 
@@ -36,6 +38,7 @@ def content(
         drawn += _plots(found, trace, policies, number=number, title=title)
         tables += [
             svg.el("h3", {}, trace),
+            svg.el("p", {"class": "note"}, jobs([run for run in found["runs"] if run["trace"] == trace])),
             svg.el("p", {"class": "note"}, how(names, found)),
             table(["traces", trace], trace, policies),
         ]
@@ -81,14 +84,53 @@ def _lead(found: Found, names: Sequence[str], cluster: str) -> str:
     )
 
 
+def jobs(runs: Sequence[Found]) -> str:
+    """How many jobs replays of one trace met, and what of it was left out, in words."""
+    counts = {run["jobs"] for run in runs}
+    dated = {run["deadline_jobs"] for run in runs}
+    left = "".join(f"; {count:,} left out: {words.clean(why)}" for why, count in _left(runs).items())
+    return f"{_many(counts)} jobs, {_many(dated)} with a deadline{left}."
+
+
+def _many(counts: Iterable[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _left(runs: Sequence[Found]) -> dict[str, int]:
+    """Rows left out by why: the most of any replay, since shaken arrivals may cut a trace elsewhere."""
+    reasons = {why: 0 for run in runs for why in run["dropped"]}
+    return {why: max(run["dropped"].get(why, 0) for run in runs) for why in reasons}
+
+
 def _headline(found: Found) -> str:
     traces: Mapping[str, Found] = found["traces"]
     first = found["first"]
     others = [name for name in next(iter(traces.values())) if name != first]
     if not others:
         return " ".join(_alone(first, trace, policies) for trace, policies in traces.items())
-    rival = RIVAL if RIVAL in others else others[-1]
-    return "; ".join(_against(found, trace, rival, many=len(traces) > 1) for trace in traces)
+    return "; ".join(
+        _against(found, trace, best(policies, others), many=len(traces) > 1)
+        for trace, policies in traces.items()
+    )
+
+
+def best(policies: Found, others: Sequence[str]) -> str:
+    """The policy of `others` that met most deadlines; of equals, and without deadlines, the first."""
+
+    def met(name: str) -> float:
+        told = policies[name]["deadline_ratio"]
+        return -1.0 if told is None else float(told["mean"])
+
+    return max(others, key=met)
+
+
+def sure(above: Found) -> str:
+    """How sure a difference of `deadline_ratio` is, in brackets; nothing of one seed."""
+    if above["half"] is None:
+        return ""
+    inside = "" if abs(above["mean"]) > above["half"] else ": 0 lies inside, so neither is shown to be better"
+    return f" (± {words.width('deadline_ratio', above['half'])}{inside})"
 
 
 def _alone(first: str, trace: str, policies: Found) -> str:
@@ -105,20 +147,20 @@ def _against(found: Found, trace: str, rival: str, *, many: bool) -> str:
         return f"{words.clean(first)} and {words.clean(rival)} had no deadlines to meet{where}"
     above = theirs["above_first"]
     more = "more" if above["mean"] <= 0 else "fewer"
-    sure = f" (± {words.width('deadline_ratio', above['half'])})" if above["half"] is not None else ""
+    than = f"than the best other, {words.clean(rival)}{sure(above)}"
     said = (
         f"{words.clean(first)} met {words.share(mine['mean'])} of all deadlines{where}, "
-        f"{words.width('deadline_ratio', above['mean'])} {more} than {words.clean(rival)}{sure}"
+        f"{words.width('deadline_ratio', above['mean'])} {more} {than}"
     )
     bound = _bound(found, trace)
     if bound is None:
         return said
-    best = (
+    most = (
         "a perfect policy may meet all"
         if bound >= 1
         else f"no policy could have met more than {words.share(bound)}"
     )
-    return f"{said}; {best}"
+    return f"{said}; {most}"
 
 
 def _bound(found: Found, trace: str) -> float | None:
@@ -215,7 +257,9 @@ def warnings(found: Found) -> Iterator[str]:
     if stuck:
         of = "one replay" if stuck == 1 else f"{stuck:,} replays"
         yield f"In {of} jobs were left for which nothing would ever happen."
-    if found["seeds"] == 1:
+    if not found.get("drawn", True):
+        yield _UNDRAWN
+    elif found["seeds"] == 1:
         yield _NO_TELLING
     elif not found["published"]:
         yield (

@@ -28,7 +28,9 @@ def content(found: Found, *, settings: Sequence[page.Setting] = (), command: str
     tables: list[svg.Element] = []
     for value, policies in points.items():
         label = f"--{option} {value}"
-        tables += [svg.el("h3", {}, label), several.table(["points", value], label, policies)]
+        here = [run for run in found["runs"] if run["value"] == value]
+        tables += [svg.el("h3", {}, label), svg.el("p", {"class": "note"}, several.jobs(here))]
+        tables.append(several.table(["points", value], label, policies))
     return page.Content(
         title=f"{', '.join(names)} by --{option}",
         headline=_headline(found),
@@ -63,9 +65,11 @@ def _headline(found: Found) -> str:
     others = [one for one in last if one != name]
     if not others:
         return said
-    rival = max(others, key=lambda one: last[one]["deadline_ratio"]["mean"])
-    theirs = words.share(last[rival]["deadline_ratio"]["mean"])
-    return f"{said}, where the best other, {words.clean(rival)}, met {theirs}"
+    rival = several.best(last, others)
+    told = last[rival]["deadline_ratio"]
+    above = told.get("above_first")
+    sure = "" if above is None else several.sure(above)
+    return f"{said}, where the best other, {words.clean(rival)}, met {words.share(told['mean'])}{sure}"
 
 
 def _plots(found: Found) -> Iterator[plot.Plot]:
