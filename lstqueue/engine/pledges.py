@@ -2,7 +2,7 @@
 
 The slow and obvious reading of promises, from the models alone, as `invariants` is of the steps before: at
 every begin of a slot, the slots and the jobs that cannot leave in time take no more of a node or a quota than
-there is.
+there is, and when a window begins, no more than it leaves.
 """
 
 from __future__ import annotations
@@ -89,14 +89,14 @@ def _crowded(
     settled = {one.job.uid for one in staying}  # they do not leave for their slots
     slots = [one for one in _slots(snapshot, moved, now, config) if one.job.uid not in settled]
     held = [*slots, *staying]
-    times = sorted({max(now, one.since) for one in held})
+    opens = {window.start for queue in snapshot.queues for window in queue.windows if window.end > now}
+    times = sorted({max(now, one.since) for one in held} | {max(now, start) for start in opens})
     found: list[Violation] = []
     for time in times:
         nodes: dict[str, Amounts] = {}
         pools: dict[tuple[str, str], Amounts] = {}
-        for one in held:
-            if not one.since <= time < one.until:
-                continue
+        begun = [one for one in held if one.since <= time < one.until]
+        for one in begun:
             for group, pool, node, pods in one.parts:
                 for name, amount in one.job.groups[group].shape.requests:
                     there = nodes.setdefault(node, {})
@@ -104,7 +104,23 @@ def _crowded(
                     used = pools.setdefault((one.job.queue, pool), {})
                     used[name] = used.get(name, 0) + amount * pods
         found += _too_much(snapshot, nodes, pools)
+        slotted = {(one.job.queue, pool) for one in begun if one in slots for _, pool, _, _ in one.parts}
+        found += _kept_free(snapshot, {key: pools[key] for key in slotted}, time)
     return found
+
+
+def _kept_free(
+    snapshot: model.Snapshot, pools: Mapping[tuple[str, str], Amounts], time: int
+) -> Iterator[Violation]:
+    """Where slots, with whoever stays, are in what a window keeps free at a time."""
+    for queue in snapshot.queues:
+        shares = [one.keep_free for one in queue.windows if one.start <= time < one.end]
+        for pool in queue.pools:
+            owed = pools.get((queue.name, pool.name), {})
+            for name, nominal in pool.nominal:
+                kept = sum(-(-nominal * share // 1_000_000) for share in shares)
+                if kept and owed.get(name, 0) > nominal - kept:
+                    yield Violation(Rule.PROMISE, queue.name, f"pool {pool.name}, {name}: in a window")
 
 
 def _too_much(

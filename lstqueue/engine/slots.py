@@ -86,7 +86,7 @@ def owing(known: kept.Kept) -> calendar.Calendar:
 
 
 def _entries(known: kept.Kept) -> Iterator[calendar.Entry]:
-    """What is owed as the pass begins: slots, and the room of those who cannot be told to leave."""
+    """What is owed as the pass begins: slots, the room of those who cannot leave, quota kept free."""
     owed, grace = known.promised.owed, known.config.slot_grace
     for one in owed.values():
         stays = estimate.is_placed(one.here.job) and not evictable(one.here.job, known.config)
@@ -101,6 +101,16 @@ def _entries(known: kept.Kept) -> Iterator[calendar.Entry]:
         stays = not evictable(stake.here.job, known.config) and not known.promised.due(stake)
         if stays and uid not in known.claims.drop:
             yield staying(known, stake.here, stake.whole)
+    yield from _kept_free(known)
+
+
+def _kept_free(known: kept.Kept) -> Iterator[calendar.Entry]:
+    """The quota that windows keep free, owed to nobody's job."""
+    nowhere = np.zeros(0, dtype=np.int64)
+    nothing = np.zeros((len(known.world.allocatable), 0), dtype=np.int64)
+    for begins, ends in known.windows.spans():
+        part = room.Release(ends.queue, nowhere, nothing, ends.charges)
+        yield calendar.Entry("", max(begins, known.now), ends.time, part)
 
 
 def complete(known: kept.Kept) -> None:

@@ -9,7 +9,7 @@ stays in it. When windows recur is no business of the engine: it is given interv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -133,6 +133,13 @@ class Windows:
         for part in taken or ():
             self.stay(queue, part.option.charges, until)
         return taken
+
+    def spans(self) -> Iterator[tuple[int, Edge]]:
+        """Every window that is not over: when it begins (ms since the epoch; 0: it has), and its end."""
+        for edge in self.active:
+            yield 0, edge
+        for begins, ends in zip(self.edges[::2], self.edges[1::2], strict=True):
+            yield begins.time, ends
 
     def crossings(self, queue: str, lasts: int) -> list[int]:
         """From when on (ms since the epoch) somebody who runs `lasts` ms would meet one window more."""

@@ -38,10 +38,27 @@ def traces(draw: st.DrawFn) -> list[workload.Work]:
     return sorted(works, key=lambda one: one.submit)
 
 
-def keep(works: list[workload.Work], costs: lives.Costs, pass_every: int, grace: int) -> None:
+@st.composite
+def queues(draw: st.DrawFn) -> model.Queue:
+    """A queue with windows, some of which keep all of its quota free."""
+    spans, at = [], workload.EPOCH
+    for _ in range(draw(st.integers(1, 3))):
+        begins = at + draw(st.integers(0, 300)) * MINUTE
+        at = begins + draw(st.integers(1, 300)) * MINUTE
+        spans.append(model.Window(begins, at, draw(st.sampled_from([250_000, 500_000, 1_000_000]))))
+    return model.Queue("q", windows=tuple(spans))
+
+
+def keep(
+    works: list[workload.Work],
+    costs: lives.Costs,
+    pass_every: int,
+    grace: int,
+    queue: model.Queue | None = None,
+) -> None:
     """Replay with whatever fits promised: everybody who was promised a deadline meets it."""
     config = model.Config(promising=True, promise_area=100.0, forecast_depth=0, slot_grace=grace)
-    ran = replays.run(works, nodes=2, costs=costs, pass_every=pass_every, config=config)
+    ran = replays.run(works, nodes=2, costs=costs, pass_every=pass_every, config=config, queue=queue)
     promised = [life for life in ran.outcome.lives if life.promised]
     for life in promised:
         assert life.broken is None, (life.work.key, life.broken, ran.log)
@@ -66,3 +83,13 @@ def test_what_was_promised_is_kept_of_hundreds_of_floods(
     works: list[workload.Work], costs: lives.Costs, pass_every: int, grace: int
 ) -> None:
     keep(works, costs, pass_every, grace)
+
+
+@pytest.mark.slow
+@settings(max_examples=effort.examples(200), deadline=None)
+@pytest.mark.timeout(3600)
+@given(traces(), COSTS, st.sampled_from([1, SECOND, 20 * SECOND]), GRACES, queues())
+def test_what_was_promised_is_kept_beside_windows(
+    works: list[workload.Work], costs: lives.Costs, pass_every: int, grace: int, queue: model.Queue
+) -> None:
+    keep(works, costs, pass_every, grace, queue)

@@ -125,6 +125,29 @@ def test_who_is_told_to_leave_is_not_told_again_for_its_own_slot() -> None:
         assert [(one.uid, one.why) for one in plan.suspend] == [("a", why)]
 
 
+def test_a_slot_is_not_in_a_window_that_keeps_its_quota_free() -> None:
+    pool = model.Pool("p", nominal=((rivals.GPU, 16),))
+    job = dataclasses.replace(waits("j", slack=16 * HOUR), published=model.Published())
+    holders = [runs(f"h{i}", f"n{i}", mid=30 * HOUR) for i in range(2)]
+    for keeps, latest in ((1_000_000, NOW + 10 * HOUR), (500_000, NOW + 18 * HOUR)):
+        window = model.Window(NOW + 10 * HOUR, NOW + 20 * HOUR, keeps)
+        queue = dataclasses.replace(rivals.QUEUE, pools=(pool,), windows=(window,))
+        plan = judged(rivals.world(job, *holders, nodes=2, queue=queue))
+        assert [(one.uid, one.slot.finish) for one in plan.promise] == [("j", latest)]
+
+
+def test_a_window_that_is_set_up_later_has_a_slot_moved_out_of_it() -> None:
+    pool = model.Pool("p", nominal=((rivals.GPU, 8),))
+    own = slot("n0", NOW + 15 * HOUR, NOW + 18 * HOUR, 2 * HOUR)
+    job = waits("j", slack=16 * HOUR, slot=own)
+    window = model.Window(NOW + 10 * HOUR, NOW + 20 * HOUR, 1_000_000)
+    queue = dataclasses.replace(rivals.QUEUE, pools=(pool,), windows=(window,))
+    holder = runs("h", mid=30 * HOUR)
+    plan = judged(rivals.world(job, holder, queue=queue))
+    assert plan.revoke == ()
+    assert [(one.uid, one.slot.finish) for one in plan.promise] == [("j", NOW + 10 * HOUR)]
+
+
 def test_what_binds_a_job_has_another_key_when_the_calendar_has_got_longer() -> None:
     made = calendar.Calendar(
         np.array([[8, 8, 8]]),
