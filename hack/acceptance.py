@@ -98,7 +98,6 @@ ABLATIONS: Mapping[str, Mapping[str, Any]] = {
     "the shed count once": {"shed_weight": 1},
     "the late keep their band": {"late": True},
     "no reservations": {"reserve_most": 0},
-    "reservations stay where they were made": {"reserve_anew": False},
     "guests on what a reservation leaves of a node": {"reserve_whole": False},
     "reservations at the last moment too": {"reserve_early": False},
     "the late share": {"share_late": True},

@@ -72,8 +72,6 @@ class Config:
     reserve_most: int = 2  # jobs for which room is kept in a pool; 0 keeps none
     reserve_share: float = 0.5  # of a pool is kept at most, for all of them
     reserve_early: bool = True  # only for those with slack to wait; the others may have somebody suspended
-    reserve_anew: bool = True  # whether each pass finds out again for whom room is kept, and where
-    reserve_moves: bool = True  # whether room that was not free in time is looked for anew, elsewhere
     reserve_whole: bool = True  # whether its nodes are closed altogether to those who stay for longer
     reserve_slips: int = 2  # when it was put off so often, only those are guests who can be suspended
     promising: bool = False  # whether anything is promised, and promises that were made are kept

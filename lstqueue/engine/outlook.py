@@ -110,8 +110,13 @@ def _needed(scene: Scene) -> tuple[int, ...]:
     return (_HI,)
 
 
-def ends(scene: Scene) -> list[tuple[estimate.Finish, list[room.Release]]]:
-    """What becomes free when, by quantile, of all that holds room or is about to, where that is known."""
+def ends(scene: Scene, *, leaving: bool = True) -> list[tuple[estimate.Finish, list[room.Release]]]:
+    """What becomes free when, by quantile, of all that holds room or is about to, where that is known.
+
+    Args:
+        scene: Where things stand.
+        leaving: Whether to tell of those who leave already as well, as gone at once.
+    """
     found: list[tuple[estimate.Finish, list[room.Release]]] = []
     at_once = estimate.Finish(scene.now, scene.now, scene.now)
     found += windows.releases(
@@ -123,7 +128,8 @@ def ends(scene: Scene) -> list[tuple[estimate.Finish, list[room.Release]]]:
             found.append((stake.here.finish, [stake.whole]))
     for job in scene.jobs:
         if job.assigned and (job.state is model.State.ENDING or job.uid in scene.leaving):
-            found.append((at_once, [scene.release(job)]))
+            if leaving:
+                found.append((at_once, [scene.release(job)]))
         elif job.assigned and (finish := scene.standings[job.uid].finish) is not None:
             found.append((finish, [scene.release(job)]))
     for uid, taken in scene.placed.items():

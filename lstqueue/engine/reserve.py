@@ -9,8 +9,10 @@ be told by the code, since in a queue whose quota is all there is whoever lacks 
 
 A reservation is written into the job's status. It takes no room: it only binds others, in step 4 (`guests`),
 from the next pass on. Each pass finds out anew for whom there is to be one and where, and writes what is
-another (`Config.reserve_anew`, ADR 0015). Else owner and nodes stay until the owner starts or claims a place,
-is late or given up, or cannot use them any more. When its time has come in vain a reservation is put off.
+another (ADR 0015). When its time has come in vain a reservation is put off.
+
+When they will be gone who leave already is not known, only that it takes them no longer than their grace from
+now. That is a time which moves with the clock, so what is written with it once stands (`_Keeper._holds`).
 """
 
 from __future__ import annotations
@@ -126,15 +128,13 @@ def _owed(known: kept.Kept, keeping: guests.Keeping) -> room.Release:
 
 
 def step(known: kept.Kept) -> kept.Reservations:
-    """Put off what came in vain, and keep room for those in front who have none."""
+    """Find out for whom room is kept from now on, where, and until when."""
     if known.config.reserve_most:
         keeper = _Keeper(known)
-        for keeping in () if known.config.reserve_anew else keeper.standing:
-            keeper.renew(keeping)
         for turn in known.line:
             if keeper.full:
                 break
-            if turn.standing.job.uid not in keeper.owners and _waits_for_room(known, turn):
+            if _waits_for_room(known, turn):
                 keeper.keep(turn)
         keeper.give_up()
     return known.reservations
@@ -169,51 +169,24 @@ Found = tuple[tuple[model.GroupPlacement, ...], int, room.Release]
 
 
 class _Keeper:
-    """Keeps count of what is kept, and looks for room to come.
-
-    `standing` are the reservations that stay, `owners` whose they are (uids).
-    """
+    """Keeps count of what is kept, and looks for room to come."""
 
     def __init__(self, known: kept.Kept) -> None:
         self._known = known
         self._free: room.Room | None = None
         self._departures = departures.Departures(())
+        self._leaving: list[tuple[int, room.Release]] = []
         starting = known.fitted.placed.keys() | known.staked.keys()
-        here = known.guests.keepings
-        there = [one for one in here if one.turn.standing.job.uid not in starting]
-        anew = known.config.reserve_anew
-        self._before = {one.turn.standing.job.uid: one for one in there} if anew else {}
-        self.standing = [] if anew else there
-        self.owners = {one.turn.standing.job.uid for one in self.standing}
+        before = {one.turn.standing.job.uid: one for one in known.guests.keepings}
+        self._before = {uid: one for uid, one in before.items() if uid not in starting}
         self._pools = {pool.selector for queue in known.queues.values() for pool in queue.pools}
         self._heads: Counter[Selector] = Counter()
         self._share: Counter[Selector] = Counter()
-        for one in self.standing:
-            self._count(one.turn)
 
     @property
     def full(self) -> bool:
         """Whether as many have room kept for them, or were found none, as may in every pool."""
         return all(self._heads[pool] >= self._known.config.reserve_most for pool in self._pools)
-
-    def renew(self, keeping: guests.Keeping) -> None:
-        """Put a reservation off whose time has come in vain; one for which there is no time is given up.
-
-        What is to leave has a moment for that, since its end is known a moment late.
-        """
-        known, uid = self._known, keeping.turn.standing.job.uid
-        until = keeping.reservation.start + known.config.claim_margin
-        if until > known.now:
-            known.rouse(until)
-            return
-        free = self._future()
-        free.release(keeping.whole)
-        moves = known.config.reserve_moves
-        found = self._search(keeping.turn) if moves else self._put_off(keeping)
-        if found is None:
-            known.reservations.lost[uid] = model.Unreserve(uid, "Nobody can tell when its place is free.")
-            return
-        self._note(keeping.turn, found, slips=keeping.reservation.slips + 1)
 
     def give_up(self) -> None:
         """Give up what was kept for those who were found nothing this time."""
@@ -247,14 +220,18 @@ class _Keeper:
         """Whether what is written stands: its place comes free in time, and none comes free sooner.
 
         Both by more than a moment, since ends are known a moment late. So an owner costs two looks at the
-        room to come, and a search only when it has to move.
+        room to come, and a search only when it has to move. Who leaves already is gone in time, and not
+        sooner than its grace from now: else each pass would find a start a little later than the last, and
+        what it writes would call for the next. Who takes longer makes the reservation slip.
         """
         written, margin, now = before.reservation, self._known.config.claim_margin, self._known.now
         if written.start <= now:
             return now < written.start + margin
         times = self._departures.times
         sooner, in_time = (bisect.bisect_left(times, written.start + by) for by in (-margin, margin + 1))
-        if not _has(self._after(in_time), before.whole):
+        then = self._after(in_time)
+        then.release_all([parts for at, parts in self._leaving if at > written.start + margin])
+        if not _has(then, before.whole):
             return False
         return not self._after(sooner).could_place(before.turn.gang)
 
@@ -286,40 +263,31 @@ class _Keeper:
         """What is free beside all claims and reservations, as if they had begun; made when needed."""
         if self._free is None:
             known = self._known
-            ends = outlook.ends(foresight.scene(known, []))
-            self._departures = departures.Departures((finish.hi, parts) for finish, parts in ends)
+            ends = outlook.ends(foresight.scene(known, []), leaving=False)
+            leaving = preempt.leaving(known)
+            self._leaving = [(known.now + job.grace, known.world.release(job)) for job in leaving]
+            self._departures = departures.Departures(
+                [(finish.hi, parts) for finish, parts in ends]
+                + [(at, [parts]) for at, parts in self._leaving]
+            )
             self._free = known.free.copy()
             self._free.charge_all([stake.rest for stake in known.going()])
-            self._free.charge_all([one.whole for one in self.standing])
         return self._free
 
     def _search(self, turn: order.Turn) -> Found | None:
-        """Where a gang fits first if nobody else starts, and everybody ends as late as they might."""
+        """Where a gang fits first if nobody else starts and everybody leaves as late as they might."""
         free = self._future()
         first = self._departures.first(free, lambda then: then.could_place(turn.gang))
         if first is None:
             return None
         count, then = first
+        start = self._departures.times[count - 1] if count else self._known.now
         taken = then.place(turn.gang)
         if taken is None:
             return None  # several groups: what fits is not found again in another order of pools
         placed = room.by_group(taken, self._known.nodes)
         groups = tuple(placed[index] for index in range(len(turn.standing.job.groups)))
-        return groups, self._at(count), _whole(self._known, turn, groups)
-
-    def _put_off(self, keeping: guests.Keeping) -> Found | None:
-        """When the very same place is free."""
-        whole = keeping.whole
-
-        future = self._future()
-        first = self._departures.first(future, lambda then: _has(then, whole))
-        return None if first is None else (keeping.reservation.groups, self._at(first[0]), whole)
-
-    def _at(self, count: int) -> int:
-        """When so many have ended; who leaves already does so within its grace."""
-        graces = [job.grace for job in preempt.leaving(self._known)]
-        soon = self._known.now + max(graces, default=0)
-        return max(self._departures.times[count - 1], soon) if count else soon
+        return groups, start, _whole(self._known, turn, groups)
 
 
 def _has(free: room.Room, whole: room.Release) -> bool:

@@ -231,6 +231,8 @@ class World:
             self._suspend(suspend, now)
         for drop in plan.drop:
             self._drop(drop, now)
+        # Whoever a reservation held back that is lost or moved may start.
+        frees = bool(plan.unreserve) or any(self.jobs[one.uid].reservation for one in plan.reserve)
         for lost in plan.unreserve:
             self._reserve(lost.uid, None, now)
         for kept in plan.reserve:
@@ -244,7 +246,7 @@ class World:
             self._log.note(now, "claimed", life.work.key, _places(claiming.claim.groups))
         for admission in plan.admit:
             self._admit(admission, now)
-        return bool(plan.suspend or plan.drop or plan.claim or plan.revoke)
+        return bool(plan.suspend or plan.drop or plan.claim or plan.revoke or frees)
 
     def _promise(self, plan: model.Plan, now: int) -> None:
         """Write down what is promised, and what is no more."""

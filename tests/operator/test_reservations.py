@@ -6,6 +6,8 @@ import cluster
 import pytest
 from manifests import group
 
+from lstqueue.kube import port
+
 
 async def crowded(made: cluster.Cluster) -> None:
     """Four nodes that are free after 2, 3, 4 and 5 h, and a gang that wants two of them."""
@@ -56,3 +58,30 @@ async def test_whatever_write_it_dies_at_the_room_is_kept(number: int, before: b
             assert places(made) == kept
         await made.until_phase("wide", "Succeeded", within="9h")
         await made.until_phase("small", "Succeeded", within="20h")
+
+
+@cluster.virtual
+async def test_it_is_written_once_while_others_take_their_time_to_leave() -> None:
+    """Pods that may take twelve minutes to end, and take ten."""
+    async with cluster.run(nodes=4) as made:
+        made.queue()
+        slow = {"terminationGracePeriodSeconds": 720}
+        for number in range(4):
+            made.submit(
+                f"holder-{number}",
+                group(run_for="30h", terminate_after="10m", pod=slow),
+                estimatedDuration="30h",
+            )
+        await made.until_all("Running", *[f"holder-{number}" for number in range(4)])
+        made.submit("wide", group(replicas=2, run_for="1h"), deadlineIn="40h", estimatedDuration="1h")
+        await made.until(lambda: "reservation" in made.status("wide"), "room is kept for it")
+        await made.rest("1m")
+        first, passes = len(made.calls.seen), made.operator.loop.passes
+        for number in range(4):
+            made.edit(f"holder-{number}", active=False)
+        await made.rest("9m")
+        assert made.phase("wide") == "Pending"
+        written = [call for call in made.calls.seen[first:] if call.resource == port.DEADLINE_JOBS]
+        assert len([call for call in written if (call.verb, call.name) == ("patch", "wide")]) <= 4
+        assert made.operator.loop.passes - passes <= 30
+        await made.until_phase("wide", "Running", within="3m")

@@ -134,8 +134,7 @@ def test_it_is_put_off_when_its_time_came_in_vain() -> None:
     assert judged(late, start).reserve == ()  # a moment for what is to leave
     (moved,) = judged(late, start + CONFIG.claim_margin).reserve
     assert dict(moved.reservation.groups[0].nodes) == {"n2": 1, "n3": 1}
-    (made,) = judged(late, start + CONFIG.claim_margin, reserve_moves=False, reserve_anew=False).reserve
-    assert made.reservation == model.Reservation(later.jobs[-1].reservation.groups, NOW + 8 * HOUR, 1)
+    assert (moved.reservation.start, moved.reservation.slips) == (NOW + 5 * HOUR, 1)
 
 
 def test_put_off_twice_it_has_no_guests_who_cannot_be_suspended() -> None:
@@ -172,8 +171,6 @@ def test_whoever_comes_before_the_owner_in_line_has_the_room_kept() -> None:
     plan = judged(gone(later, more=(before,)), reserve_most=1)
     assert kept(plan, "before") == {"n0": 1, "n1": 1}
     assert [lost.uid for lost in plan.unreserve] == ["wide"]
-    stays = judged(gone(later, more=(before,)), reserve_most=1, reserve_anew=False)
-    assert (stays.reserve, stays.unreserve) == ((), ())
 
 
 def test_the_place_moves_to_where_the_owner_fits_first() -> None:
@@ -182,3 +179,54 @@ def test_the_place_moves_to_where_the_owner_fits_first() -> None:
     assert kept(plan) == {"n0": 1, "n3": 1}
     (made,) = plan.reserve
     assert (made.reservation.start, made.reservation.slips) == (NOW + 2 * HOUR, 0)
+
+
+def passes(snapshot: model.Snapshot, count: int, *, every: int = 1000) -> list[tuple[model.Reserve, ...]]:
+    """What passes write of reservations, each made of what the one before has written."""
+    found = []
+    for number in range(count):
+        plan = judged(snapshot, NOW + number * every)
+        assert plan.unreserve == ()
+        found.append(plan.reserve)
+        snapshot = invariants.after(snapshot, plan)
+    return found
+
+
+def leaves(job: model.Job, grace: int) -> model.Job:
+    return dataclasses.replace(job, state=model.State.ENDING, grace=grace)
+
+
+@pytest.mark.parametrize("grace", [30_000, 12 * MINUTE], ids=["half a minute", "twelve minutes"])
+def test_a_place_that_others_leave_already_is_kept_from_the_end_of_their_grace_on(grace: int) -> None:
+    first, *later = passes(rivals.world(*[leaves(job, grace) for job in FULL], wide(), nodes=4), 5)
+    assert [made.reservation.start for made in first] == [NOW + grace]
+    assert later == [(), (), (), ()]
+
+
+def test_who_does_not_leave_within_its_grace_has_the_reservation_slip() -> None:
+    crowd = rivals.world(*[leaves(job, 12 * MINUTE) for job in FULL], wide(), nodes=4)
+    made = [one for some in passes(crowd, 30, every=MINUTE) for one in some]
+    assert [((one.reservation.start - NOW) // MINUTE, one.reservation.slips) for one in made] == [
+        (12, 0),
+        (12 + 2 + 12, 1),
+        (12 + 2 + 12 + 2 + 12, 2),
+    ]
+
+
+def test_the_grace_of_those_who_leave_other_nodes_puts_nothing_off() -> None:
+    """Of another pool, and of the same one."""
+    apart = dataclasses.replace(rivals.POOL, selector=(("pool", "a"),))
+    other = model.Queue("z", pools=(dataclasses.replace(rivals.POOL, selector=(("pool", "b"),)),))
+    crowd = rivals.world(*FULL, wide(), nodes=6, queue=dataclasses.replace(rivals.QUEUE, pools=(apart,)))
+    labels = ["a", "a", "a", "a", "b", "a"]
+    nodes = [
+        dataclasses.replace(node, labels=(("pool", one),))
+        for node, one in zip(crowd.nodes, labels, strict=True)
+    ]
+    slow = [leaves(runs("e", "n4", queue="z"), DAY), leaves(runs("f", "n5"), DAY)]
+    both = model.Snapshot(tuple(nodes), (*crowd.queues, other), (*crowd.jobs, *slow))
+    first, *later = passes(both, 4)
+    assert [(one.reservation.start, dict(one.reservation.groups[0].nodes)) for one in first] == [
+        (NOW + 3 * HOUR, {"n0": 1, "n1": 1})
+    ]
+    assert later == [(), (), ()]
