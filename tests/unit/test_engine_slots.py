@@ -123,6 +123,16 @@ def test_who_is_told_to_leave_is_not_told_again_for_its_own_slot() -> None:
         queue = dataclasses.replace(rivals.QUEUE, drained=drained)
         plan = judged(rivals.world(owner, neighbour, nodes=2, queue=queue))
         assert [(one.uid, one.why) for one in plan.suspend] == [("a", why)]
+        assert dict(plan.counts)["suspending"] == 1
+
+
+def test_who_claims_its_slot_is_not_counted_among_those_that_wait() -> None:
+    own = slot("n0", NOW + 2 * MINUTE, NOW + 2 * HOUR + 6 * MINUTE, 2 * HOUR)
+    owner = dataclasses.replace(waits("p", grace=GRACE, slack=10 * MINUTE), slot=own)
+    plan = judged(rivals.world(runs("g", "n0", grace=GRACE // 2), owner, waits("w"), nodes=1))
+    assert [one.uid for one in plan.claim] == ["p"]
+    counts = dict(plan.counts)
+    assert (counts["waiting"], counts["claiming"], counts["admitting"]) == (1, 1, 0)
 
 
 def test_a_slot_is_not_in_a_window_that_keeps_its_quota_free() -> None:
