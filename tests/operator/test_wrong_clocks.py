@@ -135,3 +135,29 @@ async def test_a_clock_that_is_right_ends_what_is_due_without_delay() -> None:
         made.submit("limited", group(run_for="3h"), maxRunTime="1h")
         await made.until_phase("limited", "Running")
         await made.until_phase("limited", "Failed", within="61m")
+
+
+@cluster.virtual
+async def test_an_overload_under_a_clock_that_ran_ahead_does_not_last_into_the_future() -> None:
+    async with cluster.run(nodes=1, slack=400, reaction="15m") as made:
+        made.queue(gpus=8)
+        ahead, real = [HOUR], made.world.now
+        made.world.now = lambda: real() + ahead[0]
+        await made.restart()
+        names = [f"job-{number}" for number in range(8)]
+        for name in names:
+            made.submit(name, group(run_for="2h"), deadlineIn="6h", estimatedDuration="2h")
+        await made.until(lambda: shed_at(made) > real(), "somebody is given up")
+        for name in names:
+            made.delete(name)
+        await made.rest("5m")
+        ahead[0] = 0
+        made.submit("ring", group(run_for="1m"))
+        await made.until_phase("ring", "Succeeded")
+        assert 0 < shed_at(made) <= real()
+
+
+def shed_at(made: cluster.Cluster) -> int:
+    """When somebody was last given up, as the operator believes (ms)."""
+    snapshot = made.operator.loop.snapshot
+    return snapshot.shed_at if snapshot is not None else 0
