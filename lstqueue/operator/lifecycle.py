@@ -208,7 +208,7 @@ def _at_rest(kind: steps.Kind, gang: Gang, now: int) -> Step:
 def _over(kind: steps.Kind, gang: Gang, now: int) -> Step:
     """It will not run again; its object goes when its user said so."""
     found, spec, status = _at_rest(kind, gang, now), gang.ledger.spec, gang.ledger.status
-    if not found.idle or spec is None or spec.ttl is None or not status.completed:
+    if not found.idle or spec is None or spec.ttl is None or not status.completed or gang.counts:
         return found
     if kind.outlasts(gang) or gang.untimely:
         return found

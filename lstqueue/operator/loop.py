@@ -362,6 +362,7 @@ class Loop:
             judged=bool(record.told_at) and record.said is None,
             untimely=setbacks.untimely(record, now),
             spare=record.spare,
+            counts=record.counts,
             unit=self.cache.facts(record, now),
             books=record.books,
         )

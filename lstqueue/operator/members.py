@@ -27,8 +27,9 @@ class Gang:
     not; `slack()` returns the slack (ms) it would have if it waited now, as the engine reckons, None for
     none; `stale(node)` tells whether a node is gone or silent, so that pods on it cannot end. `judged` says
     that the published verdict is that of a pass of ours, by our clock as it is, `untimely` why nothing is to
-    be ended now by time alone, "" for no reason; `spare` that its sweep has enough without it. `unit` is what
-    is known of the existing job that the DeadlineJob refers to, `books` keep how its pods stand to it.
+    be ended now by time alone, "" for no reason; `spare` that its sweep has enough without it, `counts` that
+    its success is still wanted there. `unit` is what is known of the existing job that the DeadlineJob refers
+    to, `books` keep how its pods stand to it.
     """
 
     ledger: ledger.Ledger
@@ -47,6 +48,7 @@ class Gang:
     judged: bool = True
     untimely: str = ""
     spare: bool = False
+    counts: bool = False
     unit: units.Facts = units.NOTHING
     books: slots.Books = field(default_factory=slots.Books, compare=False)
 

@@ -53,10 +53,11 @@ class Record:
     may be needed, `evicted` are pods that had to leave and did: their Job shows only that a pod is gone,
     which would be the gang's own fault. `books` keep how the pods of an existing Job stand to its places.
     `unreadable` says why nothing can be done with it as it is, and `odd` what kept us from its last step,
-    until that is tried again; "" as a rule. `spare` says that its sweep has enough without it. `source` says
-    where its estimate comes from, `predicted` what that was, `track` what was made of its reports of
-    progress, and `misread` is the last of those that could not be read. `untimely` says why time alone ends
-    nothing of it until `untimely_until` (ms), after `untimely_tries`.
+    until that is tried again; "" as a rule. `spare` says that its sweep has enough without it, `counts` that
+    its success is still wanted there. `source` says where its estimate comes from, `predicted` what that was,
+    `track` what was made of its reports of progress, and `misread` is the last of those that could not be
+    read. `untimely` says why time alone ends nothing of it until `untimely_until` (ms), after
+    `untimely_tries`.
     """
 
     ledger: ledgers.Ledger
@@ -89,6 +90,7 @@ class Record:
     unreadable: str = ""
     odd: str = ""
     spare: bool = False
+    counts: bool = False
     source: str = ""
     predicted: model.Estimate | None = None
     track: progress.Track = progress.NONE

@@ -54,7 +54,7 @@ def build(
             record.engine_job = guarded(record, cache, settings, now=now)
         return record.engine_job.estimate
 
-    for record in sweeps.settle(cache.records.values(), expected):
+    for record in sweeps.settle(cache.records.values(), expected, now):
         record.engine_job = None
         cache.touch(record.ledger.uid)
     for record in cache.records.values():

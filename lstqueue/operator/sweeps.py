@@ -6,6 +6,8 @@ those that have succeeded count, then those that hold room, then those that ran 
 expected to be done soonest, the oldest first. Of those that hold room the figures of their users decide: what
 is expected of them moves with every report of progress, and nobody is to gain and lose a deadline by that.
 One that is paused, or being deleted, does not count; one that failed makes room for the next.
+One that was spare is not wanted once its deadline is past: it could only miss it. One that has succeeded
+*counts* until none is left to succeed, and is not removed before, whatever its time to live.
 """
 
 from __future__ import annotations
@@ -25,34 +27,45 @@ Expected = Callable[[records.Record], model.Estimate | None]
 """Says how long a job is expected to run in all, None where nobody knows."""
 
 
-def settle(known: Iterable[records.Record], expected: Expected) -> list[records.Record]:
-    """Find out who is spare; return those of whom that is new."""
+def settle(known: Iterable[records.Record], expected: Expected, now: int) -> list[records.Record]:
+    """Find out who is spare at `now` (ms), and whose success counts; return those of whom that is new."""
     sweeps: dict[tuple[str, str], list[records.Record]] = {}
     changed = []
     for record in known:
         spec = record.ledger.spec
         if spec is not None and spec.sweep:
             sweeps.setdefault((record.ledger.namespace, spec.sweep), []).append(record)
-        elif record.spare:
-            record.spare = False
+        elif record.spare or record.counts:
+            record.spare = record.counts = False
             changed.append(record)
     for members in sweeps.values():
-        spare = _spare(members, expected)
+        spare = _spare(members, expected, now)
+        going = any(not record.ledger.final for record in members)
         for record in members:
-            if record.spare is not (record.ledger.uid in spare):
-                record.spare = not record.spare
+            counts = going and record.ledger.status.phase is ledger.Phase.SUCCEEDED
+            fresh = record.ledger.uid in spare, counts
+            if (record.spare, record.counts) != fresh:
+                record.spare, record.counts = fresh
                 changed.append(record)
     return changed
 
 
-def _spare(members: list[records.Record], expected: Expected) -> set[str]:
+def _spare(members: list[records.Record], expected: Expected, now: int) -> set[str]:
     """Return the UIDs of those without whom there are enough."""
     jobs = [member.ledger for member in members]
     need = max(job.spec.need for job in jobs if job.spec is not None)
     done = sum(job.status.phase is ledger.Phase.SUCCEEDED for job in jobs)
     going = [member for member in members if member.ledger.may_claim and not member.ledger.final]
-    going.sort(key=lambda member: _rank(member, expected))
-    return {member.ledger.uid for member in going[max(need - done, 0) :]}
+    late = {member.ledger.uid for member in going if _is_late(member.ledger, now)}
+    timely = [member for member in going if member.ledger.uid not in late]
+    timely.sort(key=lambda member: _rank(member, expected))
+    return late | {member.ledger.uid for member in timely[max(need - done, 0) :]}
+
+
+def _is_late(job: ledger.Ledger, now: int) -> bool:
+    """Whether one that was spare could only miss its deadline now."""
+    deadline = job.spec.deadline if job.spec is not None else None
+    return job.status.spare and deadline is not None and deadline <= now
 
 
 def _rank(member: records.Record, expected: Expected) -> tuple[bool, bool, float, float, int, str]:

@@ -55,6 +55,34 @@ async def test_one_that_fails_has_the_next_take_its_place() -> None:
 
 
 @cluster.virtual
+async def test_what_has_succeeded_counts_until_the_sweep_is_over_whatever_its_time_to_live() -> None:
+    async with cluster.run(nodes=1) as made:
+        made.queue()
+        one = {
+            "sweep": {"name": "lr-search", "need": 1},
+            "ttlSecondsAfterFinished": 600,
+            "onMissed": "Cancel",
+        }
+        for number in range(3):
+            trial(made, f"trial-{number}", "2h", deadlineIn="3h", **one)
+        await made.until(lambda: made.phase("trial-2") == "Succeeded", "all have run", within="9h")
+        assert {made.phase(f"trial-{number}") for number in range(3)} == {"Succeeded"}
+        await made.until(lambda: not made.store.list(port.DEADLINE_JOBS), "they are removed", within="30m")
+
+
+@cluster.virtual
+async def test_who_is_spare_is_not_wanted_once_its_deadline_is_past() -> None:
+    async with cluster.run(nodes=2) as made:
+        made.queue()
+        one = {"sweep": {"name": "lr-search", "need": 1}, "onMissed": "Cancel"}
+        trial(made, "trial-0", "5h", deadlineIn="4h", **one)
+        trial(made, "trial-1", "6h", deadlineIn="4h", **one)
+        await made.until_phase("trial-0", "Failed", within="5h")
+        await made.until_phase("trial-1", "Succeeded", within="9h")
+        assert made.status("trial-1")["spare"] is True
+
+
+@cluster.virtual
 async def test_a_spare_one_misses_nothing_and_is_not_cancelled() -> None:
     async with cluster.run(nodes=1) as made:
         made.queue()
