@@ -230,9 +230,11 @@ def _reserved(kept: Kept, job: model.Job) -> str:
 def _window(kept: Kept, job: model.Job) -> str:
     gang, until = kept.gangs[job.uid], windows.until(kept.standings[job.uid])
     begins = words.duration(kept.windows.first(gang.queue, until) - kept.now)
+    cohort = kept.queues[job.queue].cohort
+    whose = f'cohort "{cohort}"' if cohort else f'queue "{job.queue}"'
     runs = "has no estimate" if until is None else f"may run for {words.duration(until - kept.now)}"
     return (
-        f'It {runs}, and in {begins} a window of queue "{job.queue}" begins that leaves too little quota for'
+        f"It {runs}, and in {begins} a window of {whose} begins that leaves too little quota for"
         " it beside those that are expected to run then; it starts when it fits between windows, or in them."
     )
 

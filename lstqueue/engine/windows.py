@@ -22,10 +22,12 @@ _MILLION = 1_000_000
 
 @dataclass(slots=True)
 class _Coming:
-    """A window that is to begin at `start` (ms since the epoch), and what is `left` of each slot in it."""
+    """A window from `start` to `end` (ms since the epoch), what is `left` of each slot in it, and `kept`."""
 
     start: int
+    end: int
     left: dict[int, int]
+    kept: quota.Charges
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,15 @@ class Edge:
 
 
 class Windows:
-    """What every queue may still use in each of the windows that are to begin."""
+    """What every queue may still use in each of the windows that are to begin.
 
-    __slots__ = ("_coming", "active", "edges")
+    Of a cohort the windows of all queues concern each of them: what one keeps free is not lent.
+    """
+
+    __slots__ = ("_accounts", "_coming", "active", "edges")
 
     def __init__(self, queues: Iterable[model.Queue], quotas: quota.Quota, now: int) -> None:
+        self._accounts = quotas.accounts
         self._coming: dict[str, list[_Coming]] = {}
         self.active: list[Edge] = []
         self.edges: list[Edge] = []
@@ -50,9 +56,17 @@ class Windows:
         for (owner, _, _), slot in quotas.slots.items():
             slots.setdefault(owner, []).append(slot)
         for queue in queues:
-            own = slots.get(queue.name, [])
             for window in queue.windows:
-                self._add(queue.name, window, own, quotas, now)
+                self._add(queue.name, window, slots.get(queue.name, []), quotas, now)
+        for coming in self._coming.values():
+            coming.sort(key=_start)
+            for one in coming:
+                # What others of the cohort keep free at that time is kept from everybody as well.
+                for other in coming:
+                    if other is not one and other.start <= one.start < other.end:
+                        for slot, amount in other.kept:
+                            if slot in one.left:
+                                one.left[slot] -= amount
 
     def _add(
         self, queue: str, window: model.Window, slots: Sequence[int], quotas: quota.Quota, now: int
@@ -65,8 +79,9 @@ class Windows:
         if window.start <= now:
             self.active.append(ends)
             return
-        left = {slot: quotas.most[slot] - kept[slot] for slot in slots}
-        self._coming.setdefault(queue, []).append(_Coming(window.start, left))
+        left = {slot: quotas.most[slot] - amount for slot, amount in charges}
+        account = self._accounts.get(queue, queue)
+        self._coming.setdefault(account, []).append(_Coming(window.start, window.end, left, charges))
         begins = Edge(window.start, queue, tuple((slot, -amount) for slot, amount in charges))
         self.edges += [begins, ends]
 
@@ -74,9 +89,10 @@ class Windows:
         """An independent copy."""
         other = object.__new__(Windows)
         other.active, other.edges = self.active, self.edges
+        other._accounts = self._accounts
         other._coming = {
-            queue: [_Coming(one.start, dict(one.left)) for one in coming]
-            for queue, coming in self._coming.items()
+            account: [_Coming(one.start, one.end, dict(one.left), one.kept) for one in coming]
+            for account, coming in self._coming.items()
         }
         return other
 
@@ -88,18 +104,23 @@ class Windows:
         return None
 
     def horizon(self, queue: str) -> int | None:
-        """The end of the last window of a queue that is known (ms since the epoch); None: it has none."""
-        return max((edge.time for edge in (*self.active, *self.edges) if edge.queue == queue), default=None)
+        """The end of the last window that concerns a queue and is known (ms since the epoch); None: none."""
+        own, accounts = self._accounts.get(queue), self._accounts
+        edges = (*self.active, *self.edges)
+        return max((edge.time for edge in edges if accounts.get(edge.queue) == own), default=None)
 
     def begin(self, now: int) -> None:
         """Forget the windows that have begun by `now` (ms since the epoch); those are charged."""
-        for queue, coming in self._coming.items():
+        for account, coming in self._coming.items():
             if coming and coming[0].start <= now:
-                self._coming[queue] = [one for one in coming if one.start > now]
+                self._coming[account] = [one for one in coming if one.start > now]
 
     def concern(self, queue: str) -> bool:
         """Whether a window of the queue is to begin."""
-        return bool(self._coming.get(queue))
+        return bool(self._of(queue))
+
+    def _of(self, queue: str) -> Sequence[_Coming]:
+        return self._coming.get(self._accounts.get(queue, queue), ())
 
     def stay(self, queue: str, charges: quota.Charges, until: int | None) -> None:
         """Note that somebody is expected to hold quota until then (ms since the epoch; None: for ever)."""
@@ -143,14 +164,14 @@ class Windows:
 
     def crossings(self, queue: str, lasts: int) -> list[int]:
         """From when on (ms since the epoch) somebody who runs `lasts` ms would meet one window more."""
-        return [one.start - lasts + 1 for one in self._coming.get(queue, ())]
+        return [one.start - lasts + 1 for one in self._of(queue)]
 
     def first(self, queue: str, until: int | None) -> int:
         """When the first window begins (ms since the epoch) that somebody would meet; there is one."""
         return self._met(queue, until)[0].start
 
     def _met(self, queue: str, until: int | None) -> Sequence[_Coming]:
-        coming = self._coming.get(queue, [])
+        coming = self._of(queue)
         return coming if until is None else [one for one in coming if one.start < until]
 
     def least(self, queue: str, until: int | None) -> dict[int, int]:
@@ -164,6 +185,10 @@ class Windows:
 
 NONE = Windows((), quota.Quota((), ()), 0)
 """No queue has any."""
+
+
+def _start(one: _Coming) -> int:
+    return one.start
 
 
 def until(here: Standing) -> int | None:

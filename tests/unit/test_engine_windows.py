@@ -156,3 +156,14 @@ def test_a_share_that_is_no_whole_number_keeps_one_more(nominal: int) -> None:
     job = waits("one", gpus=1, count=nominal, mid=HOUR, slack=DAY)
     plan = judged(world(job, of=queue((-HOUR, HOUR, 1), nominal=nominal)))
     assert started(plan) == set()
+
+
+def test_what_a_lender_will_keep_free_is_not_borrowed_for_longer() -> None:
+    lender = dataclasses.replace(queue((3 * HOUR, 12 * HOUR, 100), nominal=16), name="lender", cohort="c")
+    borrower = dataclasses.replace(queue(nominal=16), cohort="c")
+    jobs = [waits(f"long{i}", mid=5 * HOUR, slack=DAY) for i in range(3)]
+    short = waits("short", mid=2 * HOUR, slack=DAY)
+    snapshot = dataclasses.replace(world(*jobs, short, of=borrower), queues=(lender, borrower))
+    plan = judged(snapshot)
+    assert started(plan) == {"long0", "long1", "short"}
+    assert codes(plan)["long2"] is model.Code.WINDOW
