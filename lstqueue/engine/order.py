@@ -16,7 +16,7 @@ import types
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lstqueue.engine import gangs, model, standing
+from lstqueue.engine import estimate, gangs, model, standing
 from lstqueue.engine.gangs import PPM
 
 Rank = tuple[int, int, int, int, int, int, str]
@@ -74,17 +74,24 @@ def rank(
         running_at: Of a job that runs, the time (ms since the epoch) at which it is asked where it would
             stand; only then does what it does depend on time.
     """
-    job, before = here.job, _before(here, running_at)
+    job = here.job
     if (blind := _blind(order, here, share, config, running_at)) is not None:
         return -job.importance, model.Band.DEADLINE, blind, 0, 0, job.submit, job.uid
     deadline = standing.NEVER if job.deadline is None else job.deadline
     if here.band is model.Band.REST:
-        shortest = standing.NEVER if here.left is None else before - (0 if running_at else job.overhead)
-        return -tier(here), here.band, shortest, deadline, -share, job.submit, job.uid
+        return (
+            -tier(here),
+            here.band,
+            _shortest(here, config, running_at),
+            deadline,
+            -share,
+            job.submit,
+            job.uid,
+        )
     key = deadline
     if order is model.Order.LST and here.left is not None:
         weight = PPM - round(config.overhead_share * PPM)
-        latest = deadline - weight * before // PPM
+        latest = deadline - weight * _before(here, config, running_at) // PPM
         key = latest // config.quantum * config.quantum
     if is_urgent(here, config):
         key = int(running_at is None)  # of two that are urgent the one that runs goes on
@@ -102,11 +109,26 @@ def is_urgent(here: standing.Standing, config: model.Config) -> bool:
     return urgent is not None and here.slack is not None and here.slack <= urgent and not here.hopeless
 
 
-def _before(here: standing.Standing, running_at: int | None) -> int:
-    """The time in ms that a job has before it, its launch included; 0 where that is unknown."""
+def _before(here: standing.Standing, config: model.Config, running_at: int | None) -> int:
+    """The time in ms that a job has before it, its launch included; 0 where that is unknown.
+
+    Where the order alone says who is suspended the launch is left out, and a gang that is still starting has
+    all of its work before it: else two jobs that are nearly alike suspend each other in every pass, each
+    ahead while it waits and behind while it starts, and neither ever works.
+    """
     if running_at is not None:
-        return 0 if here.finish is None else max(0, here.finish.mid - running_at)
-    return here.job.overhead + (0 if here.left is None else here.left.mid)
+        if here.finish is None:
+            return 0
+        return max(0, here.finish.mid - max(running_at, estimate.start(here.job)))
+    launch = 0 if config.switches.by_rank else here.job.overhead
+    return launch + (0 if here.left is None else here.left.mid)
+
+
+def _shortest(here: standing.Standing, config: model.Config, running_at: int | None) -> int:
+    """The key of the rest: the work in ms that a job has before it, without its launch."""
+    if here.left is None:
+        return standing.NEVER
+    return here.left.mid if running_at is None else _before(here, config, running_at)
 
 
 def _blind(
@@ -117,7 +139,7 @@ def _blind(
     if order is model.Order.FIFO:
         return job.submit
     if order is model.Order.SJF:
-        return standing.NEVER if here.left is None else _before(here, running_at)
+        return standing.NEVER if here.left is None else _before(here, config, running_at)
     if order is model.Order.SERVICE:
         running = job.state is model.State.RUNNING and running_at is not None
         ran = max(0, (running_at or 0) - job.since) if running else 0
