@@ -20,7 +20,7 @@ def step(known: kept.Kept) -> tuple[bool, bool]:
     Returns:
         (whether published forecasts are out of date, whether this pass made all of them anew).
     """
-    snapshot, now, config = known.snapshot, known.now, known.config
+    snapshot, now = known.snapshot, known.now
     claiming = [stake.here for stake in known.going()]
     imagined = _foreseeable(known, observed=True)
     line = [turn for turn in imagined if not turn.observed]
@@ -28,8 +28,8 @@ def step(known: kept.Kept) -> tuple[bool, bool]:
         line = _foreseeable(known, observed=False)
     if not imagined and not claiming:
         return False, False
-    stale = snapshot.changed or _outran(known)
-    due = stale and now - snapshot.forecast_at >= config.forecast_interval
+    stale = _stale(known)
+    due = stale and _again(known)
     asked = [turn for turn in line if due or _asks(turn, snapshot.restate)]
     watched = [turn for turn in imagined if turn.observed]
     curious = [turn for turn in watched if due or _asks(turn, snapshot.restate)]
@@ -43,6 +43,19 @@ def step(known: kept.Kept) -> tuple[bool, bool]:
     known.outlooks |= {here.job.uid: _owner(here, now) for here in owners}
     answered = len(asked) + len(curious) + len(owners)
     return stale, answered == len(line) + len(watched) + len(claiming)
+
+
+def due(known: kept.Kept) -> bool:
+    """Whether all in line are to be forecast anew: something has changed, and it is time."""
+    return _again(known) and _stale(known)
+
+
+def _again(known: kept.Kept) -> bool:
+    return known.now - known.snapshot.forecast_at >= known.config.forecast_interval
+
+
+def _stale(known: kept.Kept) -> bool:
+    return known.snapshot.changed or _outran(known)
 
 
 def _foreseeable(known: kept.Kept, *, observed: bool) -> list[order.Turn]:

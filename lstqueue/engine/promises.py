@@ -7,10 +7,13 @@ schedule, and whoever has one is started by the order like everybody else.
 
 A slot moves only to another that ends by the deadline too: in the same place to a later start once some of
 the run is saved, to where its owner runs, or elsewhere when nodes are lost or a run took longer than thought.
-Where there is none the promise is lost, and counted by its cause.
+Where there is none the promise is lost, and counted by its cause. If that was nothing of the job's own, a
+slot is looked for whenever all are forecast anew.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from lstqueue.engine import (
     calendar,
@@ -18,6 +21,7 @@ from lstqueue.engine import (
     either,
     estimate,
     fit,
+    foresight,
     gangs,
     kept,
     model,
@@ -222,16 +226,14 @@ def _tell(known: kept.Kept, job: model.Job, slot: model.Slot) -> bool:
 
 
 def step(known: kept.Kept) -> None:
-    """Make the promises of this pass, to those who get their first verdict, in the order of the line."""
+    """Make the promises of this pass, in the order of the line."""
     config, left = known.config, known.config.promise_most
     if not config.promising:
         return
     complete = False
-    for turn in known.line:
+    for turn in _eligible(known):
         if not left:
             break
-        if not _wanted(known, turn):
-            continue
         if not complete:
             slots.complete(known)
             complete = True
@@ -239,12 +241,26 @@ def step(known: kept.Kept) -> None:
         _promise(known, turn)
 
 
+def _eligible(known: kept.Kept) -> Iterator[order.Turn]:
+    """Those to be promised their deadlines, if there is a slot.
+
+    Who lost a promise goes last: who is new has its chance in this pass alone.
+    """
+    bereft: list[order.Turn] = []
+    for turn in known.line:
+        told = turn.standing.job.published
+        if told.verdict is None or told.code in verdict.NOT_JUDGED:
+            if _wanted(known, turn):
+                yield turn
+        elif turn.standing.job.bereft:
+            bereft.append(turn)
+    if bereft and foresight.due(known):
+        yield from (turn for turn in bereft if _wanted(known, turn))
+
+
 def _wanted(known: kept.Kept, turn: order.Turn) -> bool:
-    """Whether a job is one to be promised its deadline, if there is a slot."""
+    """Whether a job is one whose deadline may be promised."""
     here, job = turn.standing, turn.standing.job
-    told = job.published
-    if told.verdict is not None and told.code not in verdict.NOT_JUDGED:
-        return False
     if job.slot is not None or job.deadline is None or here.left is None or here.finish is None:
         return False
     if here.band is not model.Band.DEADLINE or here.hopeless or turn.observed:

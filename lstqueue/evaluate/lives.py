@@ -126,6 +126,7 @@ class Life:
                 claim=self.claim,
                 reservation=self.reservation,
                 slot=self.slot,
+                bereft=self.slot is None and self.broken in (model.Cause.CAPACITY, model.Cause.STUCK),
                 value=work.value,
                 saved=self.saved,
                 checkpoint=costs.checkpoint,

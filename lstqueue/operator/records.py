@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lstqueue.api import conditions
 from lstqueue.engine import model, progress
 from lstqueue.jobs import batch, quotas, slots, views
 from lstqueue.operator import ledger as ledgers
@@ -139,6 +140,14 @@ def carried(record: Record, promised: Promised | None) -> Promised | None:
     if promised is not None or record.slotted is None:
         return promised
     return replace(record.slotted)
+
+
+def bereft(status: ledgers.Status) -> bool:
+    """Whether a job lost a promise by what happened to the cluster, not to itself."""
+    promised = conditions.get(status.conditions, conditions.Type.DEADLINE_PROMISED)
+    if promised is None or promised.status is not conditions.Truth.FALSE:
+        return False
+    return promised.reason in (CAUSES[model.Cause.CAPACITY], CAUSES[model.Cause.STUCK])
 
 
 def of_earlier_run(record: Record, pod: views.PodView) -> bool:

@@ -16,7 +16,7 @@ from lstqueue.api import errors
 from lstqueue.engine import history, model, standing
 from lstqueue.jobs import batch, podspec, slots, views
 from lstqueue.operator import cache as caches
-from lstqueue.operator import fitting, holding, ledger, lenient, predictions, runs, setbacks, sweeps
+from lstqueue.operator import fitting, holding, ledger, lenient, predictions, records, runs, setbacks, sweeps
 from lstqueue.operator import settings as all_settings
 from lstqueue.topology import model as topology
 
@@ -154,6 +154,7 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         claim=_claim(record, cache),
         reservation=status.reservation if state in _WAITING else None,
         slot=record.slotted.slot if record.slotted is not None else status.slot,
+        bereft=records.bereft(status),
         # An edit ends the row.
         failed_starts=status.back_off.count if status.observed >= job.generation else 0,
         preemptible=spec.preemptible and not _partly_through(record) and runs.movable(status),

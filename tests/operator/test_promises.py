@@ -158,3 +158,46 @@ async def test_a_promise_that_waits_to_be_written_goes_with_what_is_told_instead
         await made.until_phase("report", "Succeeded", within="6h")
         assert not missed(made, "report")
         await made.until_all("Succeeded", "holder", "other", within="60h")
+
+
+@cluster.virtual
+async def test_a_job_whose_deadline_is_edited_is_promised_the_new_one_where_it_can_be() -> None:
+    async with cluster.run(nodes=1, settings=SETTINGS) as made:
+        made.queue(preemption=NEVER)
+        made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
+        await made.until_phase("holder", "Running")
+        made.submit("report", group(run_for="1h"), deadlineIn="61m", estimatedDuration="1h")
+        await made.until(lambda: level(made, "report") not in ("None", "FEASIBLE"), "it is not promised")
+        assert "slot" not in made.status("report")
+        made.edit("report", deadlineIn="10h")
+        await made.until(lambda: level(made, "report") == "FEASIBLE", "it is promised", within="1h")
+        assert "slot" in made.status("report")
+        await made.until_phase("report", "Succeeded", within="11h")
+        assert not missed(made, "report")
+        await made.until_phase("holder", "Succeeded", within="40h")
+
+
+@cluster.virtual
+async def test_a_promise_that_a_node_took_back_is_made_again_when_there_is_room() -> None:
+    async with cluster.run(nodes=1, settings=SETTINGS) as made:
+        made.queue(preemption=NEVER)
+        made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
+        await made.until_phase("holder", "Running")
+        made.submit("report", group(run_for="1h"), deadlineIn="10h", estimatedDuration="1h")
+        await made.until(lambda: level(made, "report") == "FEASIBLE", "it is promised")
+        made.patch(port.NODES, "node-0000", {"spec": {"unschedulable": True}})
+        await made.until(
+            lambda: condition(made, "report", "DeadlinePromised") == ("False", "CapacityLost"),
+            "it is told",
+            within="10h",
+        )
+        assert level(made, "report") != "FEASIBLE"
+        made.edit("report", deadlineIn="20h")
+        await made.rest("10m")
+        assert "slot" not in made.status("report")
+        made.patch(port.NODES, "node-0000", {"spec": {"unschedulable": False}})
+        await made.until(lambda: level(made, "report") == "FEASIBLE", "it is promised again", within="1h")
+        assert condition(made, "report", "DeadlinePromised") == ("True", "Promised")
+        await made.until_phase("report", "Succeeded", within="20h")
+        assert not missed(made, "report")
+        await made.until_phase("holder", "Succeeded", within="60h")

@@ -158,6 +158,24 @@ def test_a_window_that_is_set_up_later_has_a_slot_moved_out_of_it() -> None:
     assert [(one.uid, one.slot.finish) for one in plan.promise] == [("j", NOW + 10 * HOUR)]
 
 
+def test_one_that_lost_its_promise_gets_another_when_all_are_forecast_anew() -> None:
+    told = model.Published(band=model.Band.DEADLINE, verdict=model.Verdict(model.Level.LIKELY))
+    holder = runs("h", mid=30 * HOUR)
+    for bereft, ago, changed, again in (
+        (False, HOUR, True, False),
+        (True, HOUR, True, True),
+        (True, HOUR, False, False),
+        (True, 1000, True, False),
+    ):
+        job = waits("j", slack=16 * HOUR, published=told, bereft=bereft)
+        snapshot = dataclasses.replace(rivals.world(job, holder), forecast_at=NOW - ago, changed=changed)
+        plan = judged(snapshot)
+        assert [one.uid for one in plan.promise] == (["j"] if again else [])
+        if again:
+            levels = [one.verdict.level for one in plan.updates if one.uid == "j" and one.verdict]
+            assert levels == [model.Level.FEASIBLE]
+
+
 def test_what_binds_a_job_has_another_key_when_the_calendar_has_got_longer() -> None:
     made = calendar.Calendar(
         np.array([[8, 8, 8]]),
