@@ -49,6 +49,9 @@ def run(
         raise click.ClickException(str(error)) from error
     wall = time.monotonic() - began
     report.conclude(terminal, outcomes)
+    for one in outcomes:
+        if one.recorded is not None:
+            report.recorded(terminal, one.recorded, record_path)
     if json_path is not None:
         _write(json_path, json.dumps(report.figures(outcomes, wall), indent=2) + "\n")
     return 0 if all(one.sound for one in outcomes) else 1

@@ -32,6 +32,15 @@ class Results:
 
 
 @dataclass(frozen=True, slots=True)
+class Recorded:
+    """How many jobs were written as a trace, how many never will be, by reason, and how many did not end."""
+
+    written: int
+    left_out: Mapping[str, int]
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of a run.
 
@@ -56,6 +65,7 @@ class Outcome:
     story: tuple[str, ...]
     wall_s: float
     virtual_s: float
+    recorded: Recorded | None = None
 
     @property
     def sound(self) -> bool:

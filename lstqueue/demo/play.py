@@ -7,6 +7,8 @@ operator is killed once and started anew, in the same loop, with nothing but wha
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
 import pathlib
 import time
 from dataclasses import dataclass
@@ -59,6 +61,8 @@ class _Run:
     node: trouble.Node
     trap: trouble.Trap
     operators: operators.Operators
+    queued: asyncio.Event
+    """Set once the queue is there."""
 
     async def feed(self) -> None:
         """Submit every job at its time.
@@ -69,6 +73,7 @@ class _Run:
         api = memory.MemoryApi(self.cluster.server.backend)
         gpus = self.plan.nodes * scenario.GPUS_PER_NODE
         await api.create(port.GPU_QUEUES, None, scenario.queue(self.plan.order, gpus=gpus))
+        self.queued.set()
         for ask in self.asks:
             await asyncio.sleep(max(0.0, (mix.EPOCH + ask.job.submit - self.cluster.now()) / 1000))
             resource, body = scenario.manifest(ask)
@@ -92,7 +97,7 @@ async def _play(plan: Plan, asks: list[mix.Ask], horizon: int, report: processes
         node = trouble.Node(cluster, meter, mix.EPOCH + int(trouble.NODE_AT * last))
         trap = trouble.Trap(meter, cluster.now, mix.EPOCH + int(trouble.OPERATOR_AT * last))
         running = operators.Operators(cluster, operators.settings(_EXACT), trap)
-        run = _Run(plan, asks, cluster, meter, node, trap, running)
+        run = _Run(plan, asks, cluster, meter, node, trap, running, asyncio.Event())
 
         def seen(event: eventlog.Event) -> None:
             finished = meter.finished
@@ -101,17 +106,27 @@ async def _play(plan: Plan, asks: list[mix.Ask], horizon: int, report: processes
                 report(meter.finished, meter.held, loop.time())
 
         cluster.store.subscribe(seen)
+        recording = None if plan.record is None else asyncio.create_task(_record(run, plan.record))
         await _until_all_end(run, horizon)
         virtual = loop.time()
-        if plan.record is not None:
-            await _record(cluster, plan.record)
-    return _outcome(run, time.monotonic() - began, virtual)
+        recorded = None
+        if recording is not None:
+            recording.cancel()
+            recorded = await recording
+    return dataclasses.replace(_outcome(run, time.monotonic() - began, virtual), recorded=recorded)
 
 
-async def _record(cluster: world.World, path: pathlib.Path) -> None:
-    api = memory.MemoryApi(cluster.server.backend)
+async def _record(run: _Run, path: pathlib.Path) -> outcome.Recorded:
+    """Follow the cluster until cancelled: many DeadlineJobs are gone before the last has ended."""
+    api = memory.MemoryApi(run.cluster.server.backend)
     with book.Book(path) as into:
-        await reading.Reader(api, into, rows.Asked(await reading.defaults(api))).once()
+        with contextlib.suppress(asyncio.CancelledError):
+            await run.queued.wait()
+        reader = reading.Reader(api, into, rows.Asked(await reading.defaults(api)))
+        with contextlib.suppress(asyncio.CancelledError):
+            await reader.following().run()
+        await reader.once()
+        return outcome.Recorded(into.written, dict(reader.left_out), len(reader.waiting))
 
 
 async def _until_all_end(run: _Run, horizon: int) -> None:

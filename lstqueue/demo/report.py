@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
@@ -44,6 +45,15 @@ def introduce(terminal: console.Console, asks: Sequence[mix.Ask], *, nodes: int,
             f"{_counted(left_out, 'job')} wider than {gpus} GPUs {verb} left out.", highlight=False
         )
     terminal.print()
+
+
+def recorded(terminal: console.Console, told: outcome.Recorded, path: pathlib.Path | None) -> None:
+    """Say how many jobs the trace has that was written, and how many it lacks and why."""
+    terminal.print(f"{path}: {_counted(told.written, 'job')} recorded.", highlight=False, markup=False)
+    if told.waiting:
+        terminal.print(f"{_counted(told.waiting, 'job')} had not ended.", highlight=False)
+    for reason, count in sorted(told.left_out.items()):
+        terminal.print(f"{_counted(count, 'job')} left out: {reason}.", highlight=False, markup=False)
 
 
 def conclude(terminal: console.Console, outcomes: list[outcome.Outcome]) -> None:

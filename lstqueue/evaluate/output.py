@@ -55,9 +55,13 @@ def introduce(
         highlight=False,
     )
     for reason, rows in load.dropped:
-        terminal.print(f"{rows:,} rows left out: {reason}.", highlight=False, markup=False)
+        terminal.print(f"{_rowed(rows)} left out: {reason}.", highlight=False, markup=False)
     for reason, rows in load.completed:
-        terminal.print(f"{rows:,} rows completed: {reason}.", highlight=False, markup=False)
+        terminal.print(f"{_rowed(rows)} completed: {reason}.", highlight=False, markup=False)
+
+
+def _rowed(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows:,} rows"
 
 
 def conclude(terminal: console.Console, result: Result, violations: Sequence[str]) -> None:
@@ -71,7 +75,13 @@ def conclude(terminal: console.Console, result: Result, violations: Sequence[str
     for words in violations:
         terminal.print(f"broken: {words}", style="red", markup=False)
     if result.stuck:
-        terminal.print("Some jobs never started: nothing that happens would let them.", style="red")
+        left = result.seen.jobs - result.seen.completed
+        words = "1 job was" if left == 1 else f"{left:,} jobs were"
+        terminal.print(
+            f"{words} left that never ended: some of them never started, and nothing that happens would let "
+            "them. A gang wider than its queue may ever hold is such a job.",
+            style="red",
+        )
 
 
 def as_json(result: Result) -> dict[str, Any]:

@@ -16,6 +16,7 @@ The policy sets all else of a queue, for all of them alike.
 
 from __future__ import annotations
 
+import collections
 import pathlib
 import zlib
 from collections.abc import Mapping, Sequence
@@ -91,6 +92,7 @@ def read(path: pathlib.Path) -> Teams:
     rows = told.get("queues") if isinstance(told, Mapping) else None
     if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
         raise TeamsError(f"{path}: queues is missing; list at least one queue with its name and gpus")
+    _known(str(path), told, frozenset({"cohort", "queues"}))
     cohort = told.get("cohort") or ""
     teams = tuple(_team(path, number, row) for number, row in enumerate(rows))
     names = [team.name for team in teams]
@@ -98,13 +100,28 @@ def read(path: pathlib.Path) -> Teams:
         raise TeamsError(f"{path}: two queues have the same name; give each its own")
     if not isinstance(cohort, str):
         raise TeamsError(f"{path}: cohort is {cohort!r}; give it a name, or leave it out")
+    if not cohort and (limited := [team.name for team in teams if team.limit is not None]):
+        raise TeamsError(
+            f"{path}: queue {limited[0]!r} has a borrowingLimit and there is no cohort to borrow from; name "
+            "a cohort, or leave the limit out"
+        )
+    counts = collections.Counter(user for team in teams for user in team.users)
+    if twice := [user for user, count in counts.items() if count > 1]:
+        raise TeamsError(f"{path}: user {twice[0]!r} is listed twice; leave that name in one queue")
     return Teams(teams, cohort)
+
+
+def _known(where: str, row: Mapping[Any, Any], known: frozenset[str]) -> None:
+    """Refuse a key that means nothing, by its name."""
+    if strange := [key for key in row if key not in known]:
+        raise TeamsError(f"{where}: {strange[0]!r} means nothing; known are {', '.join(sorted(known))}")
 
 
 def _team(path: pathlib.Path, number: int, row: Any) -> Team:
     where = f"{path}: queues[{number}]"
-    if not isinstance(row, Mapping) or row.keys() - _FIELDS:
-        raise TeamsError(f"{where}: give name, gpus, and if need be borrowingLimit and users; nothing else")
+    if not isinstance(row, Mapping):
+        raise TeamsError(f"{where}: give name, gpus, and if need be borrowingLimit and users")
+    _known(where, row, _FIELDS)
     name, gpus, limit, users = row.get("name"), row.get("gpus"), row.get("borrowingLimit"), row.get("users")
     if not isinstance(name, str) or not name:
         raise TeamsError(f"{where}.name is {name!r}; give the queue a name")

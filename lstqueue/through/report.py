@@ -17,22 +17,22 @@ COMPARED = (
     ("deadlines met", "deadline_ratio", "{:.2%}"),
     ("of those that could be met", "feasible_ratio", "{:.2%}"),
     ("the same by GPU hours", "gpu_hour_ratio", "{:.2%}"),
-    ("gangs of 16 GPUs and more", "wide_met", "{:,}"),
+    ("gangs of 16 GPUs and more", "wide_met", "{:,} of {wide:,}"),
     ("suspensions for others, per job", "preemptions_per_job", "{:.3f}"),
     ("runs ended otherwise", "disruptions", "{:,}"),
     ("GPU time lost to both", "lost_gpu_share", "{:.2%}"),
-    ("mean wait until the first start, s", "wait_s", "{:,.0f}"),
-    ("mean of submission to completion, s", "jct_s", "{:,.0f}"),
+    ("wait until the first start, mean", "wait_s", "{hours:.2f} h"),
+    ("submission to completion, mean", "jct_s", "{hours:.2f} h"),
     ("GPUs in use while jobs arrived", "gpu_allocation", "{:.2%}"),
     ("GPUs idle while jobs waited", "idle_wanted_share", "{:.2%}"),
     ("decision passes", "passes", "{:,}"),
     ("invariant checks", "invariant_checks", "{:,}"),
     ("invariants broken", "invariants_broken", "{:,}"),
-    ("wall time, s", "wall_s", "{:.1f}"),
-    ("CPU time, s", "cpu_s", "{:.1f}"),
-    ("peak memory, MiB", "peak_rss_mib", "{:.0f}"),
+    ("wall time", "wall_s", "{:.1f} s"),
+    ("CPU time", "cpu_s", "{:.1f} s"),
+    ("peak memory", "peak_rss_mib", "{:.0f} MiB"),
 )
-"""What the table has: words, key of the JSON, form."""
+"""What the table has: words, key of the JSON, form (`hours` of seconds, `wide` gangs in all)."""
 
 
 def as_json(found: output.Result, pure: output.Result, played: play.Played) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def conclude(terminal: console.Console, told: Mapping[str, Any]) -> None:
     for name in ("", "engine alone", "through the operator"):
         shown.add_column(name, justify="right" if name else "left")
     for words, key, form in COMPARED:
-        shown.add_row(words, *(_cell(one[key], form) for one in (told["pure"], told)))
+        shown.add_row(words, *(_cell(one, key, form) for one in (told["pure"], told)))
     shown.add_row("writes to the API, per job", "-", f"{told['writes_per_job']:.1f}")
     terminal.print(shown)
     for words in told["audit"]["violations"]:
@@ -83,6 +83,6 @@ def _above(value: float | None, other: float | None) -> float | None:
     return None if value is None or other is None else round(value - other, output.DIGITS)
 
 
-def _cell(value: Any, form: str) -> str:
-    value = value["mean"] if isinstance(value, Mapping) else value
-    return "-" if value is None else form.format(value)
+def _cell(told: Mapping[str, Any], key: str, form: str) -> str:
+    value = told[key]["mean"] if isinstance(told[key], Mapping) else told[key]
+    return "-" if value is None else form.format(value, hours=value / 3600, wide=told["wide_jobs"])

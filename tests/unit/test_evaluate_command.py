@@ -41,7 +41,7 @@ def test_a_replay_prints_a_table_and_writes_the_figures(trace: str, tmp_path: pa
     path, log = tmp_path / "figures.json", tmp_path / "events.log"
     result = _run("--trace", trace, "--nodes", "2", "--json", str(path), "--log", str(log))
     assert result.exit_code == 0, result.output
-    assert "1 rows left out: wider than the cluster" in result.output
+    assert "1 row left out: wider than the cluster" in result.output
     assert "deadlines met" in result.output
     found = json.loads(path.read_text())
     assert found.keys() >= KEYS

@@ -103,7 +103,7 @@ def test_a_gang_that_no_set_of_nodes_holds_is_left_out_and_counted(tmp_path: pat
     result = run(tmp_path)
     assert result.exit_code == 0, result.output
     assert "2 listed nodes, 10 GPUs" in " ".join(result.output.split())
-    assert "1 rows left out: wider than the cluster" in result.output
+    assert "1 row left out: wider than the cluster" in result.output
     split = run(tmp_path, "--gpus-per-node", "4")
     assert split.exit_code == 0, split.output
 

@@ -138,7 +138,8 @@ def margins(rows: Sequence[series.Margin]) -> plot.Plot:
 
     close = sum(row.jobs for row in rows if not row.met and row.close)
     missed = sum(row.jobs for row in rows if not row.met)
-    said = f"{missed:,} deadlines were missed, {close:,} of them by less than an hour."
+    many = "1 deadline was" if missed == 1 else f"{missed:,} deadlines were"
+    said = f"{many} missed, {close:,} of them by less than an hour."
     return plot.Plot(
         "margins", "How early or late jobs ended", said, "End of the job against its deadline.", draw,
         ("end", "jobs"), tuple((row.name, f"{row.jobs:,}") for row in rows),

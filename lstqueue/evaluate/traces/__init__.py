@@ -41,7 +41,10 @@ def read(spec: str, *, gpus_per_node: int = 8) -> workload.Workload:
     """
     form, colon, path = spec.partition(":")
     if not colon or form not in FORMATS or not path:
-        raise TraceError(f"{spec!r} is no trace; write FORMAT:PATH with one of {', '.join(sorted(FORMATS))}")
+        known = ", ".join(sorted(FORMATS))
+        if colon and path and form not in FORMATS:
+            raise TraceError(f"{form!r} is no format; write FORMAT:PATH with one of {known}")
+        raise TraceError(f"{spec!r} is no trace; write FORMAT:PATH with one of {known}")
     if gpus_per_node < 1:
         raise ValueError(f"gpus_per_node is {gpus_per_node}; it must be 1 or more")
     file = pathlib.Path(path)

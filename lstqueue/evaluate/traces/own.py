@@ -11,7 +11,7 @@
 | deadline_ms | | by when it should be done, on the clock of submit_ms; empty or null: best effort, whatever the rule |
 | requested_ms | | run time its user said it would need at most |
 | value | 1 | what meeting its deadline is worth, 1 or more |
-| importance | 0 | its tier |
+| importance | 0 | its tier, -10 to 10 |
 
 Times are whole ms since the trace's zero, a Monday at 00:00 UTC. Unknown times are empty (CSV) or null (JSON)
 and their rows dropped; other fields are refused where they cannot be read, since a typing error in one's own
@@ -32,6 +32,8 @@ from lstqueue.topology import model as topology
 
 REQUIRED = ("key", "submit_ms", "duration_ms")
 KNOWN = (*REQUIRED, "gpus", "pods", "user", "deadline_ms", "requested_ms", "value", "importance")
+TIERS = 10
+"""Tiers above and below 0, as a DeadlineJob has them."""
 WIDEST = 1 << 50
 """The largest amount of a resource, 1 PiB of memory."""
 
@@ -105,7 +107,7 @@ def _draft(fields: Mapping[str, Any]) -> collect.Draft:
         deadline=deadline,
         requested=_time(fields, "requested_ms"),
         value=_whole(fields, "value", default=1, least=1),
-        importance=_whole(fields, "importance", default=0, least=-cells.MOST),
+        importance=_whole(fields, "importance", default=0, least=-TIERS, most=TIERS),
         undated="deadline_ms" in fields and deadline is None,
         pods=pods,
     )
@@ -122,14 +124,26 @@ def _cell(fields: Mapping[str, Any], field: str, reader: Any) -> Any:
 
 
 def _time(fields: Mapping[str, Any], field: str) -> int | None:
-    time: int | None = _cell(fields, field, lambda cell: cells.ms(cell, 1))
+    time: int | None = _cell(fields, field, _whole_ms)
     return time
 
 
-def _whole(fields: Mapping[str, Any], field: str, *, default: int, least: int) -> int:
+def _whole_ms(cell: str) -> int | None:
+    """A time in whole ms, as our own format has it; what else people write for one is named."""
+    try:
+        amount = cells.number(cell)
+    except cells.CellError as error:
+        raise cells.CellError(f"{error}; times are whole ms, two hours are 7200000") from error
+    if amount is not None and amount != amount.to_integral_value():
+        raise cells.CellError(f"{cell!r} is not whole; times are whole ms, two hours are 7200000")
+    return cells.ms(cell, 1)
+
+
+def _whole(fields: Mapping[str, Any], field: str, *, default: int, least: int, most: int = cells.MOST) -> int:
     amount: int | None = _cell(fields, field, cells.count)
-    if amount is not None and amount < least:
-        raise _FieldError(field, f"is {amount}; it must be {least} or more")
+    if amount is not None and not least <= amount <= most:
+        must = f"{least} or more" if most == cells.MOST else f"{least} to {most}"
+        raise _FieldError(field, f"is {amount}; it must be {must}")
     return default if amount is None else amount
 
 
