@@ -206,7 +206,7 @@ class _Keeper:
         before = self._before.pop(turn.standing.job.uid, None)
         if before is not None and self._holds(before):
             self._future().charge(before.whole)
-            self._known.rouse(before.reservation.start + config.claim_margin)
+            self._known.rouse(self._drifts(before.reservation.start + config.claim_margin))
         elif (found := self._search(turn)) is not None:
             self._note(turn, found, slips=0 if before is None else self._slips(before.reservation))
         elif before is not None:
@@ -234,6 +234,17 @@ class _Keeper:
         if not _has(then, before.whole):
             return False
         return not self._after(sooner).could_place(before.turn.gang)
+
+    def _drifts(self, until: int) -> int:
+        """When a place that is to be free by a time may come free later than that.
+
+        The end of one that claims is as far away as ever until it starts.
+        """
+        times = self._departures.times
+        in_time = bisect.bisect_right(times, until)
+        if not in_time or not self._known.going():
+            return until
+        return min(until, self._known.now + until - times[in_time - 1] + 1)
 
     def _after(self, count: int) -> room.Room:
         """The room once so many have ended."""

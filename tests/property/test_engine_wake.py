@@ -12,17 +12,21 @@ from cases.moments import GPU, MINUTE, NOW, apply, snapshots
 from lstqueue.engine import decide, invariants, justice, keeping, model
 
 PASSES = 8
+PLAIN = model.Config()
+CONFIGS = st.sampled_from([dataclasses.replace(PLAIN, promising=on) for on in (False, True)])
 
 
 def changes(plan: model.Plan) -> bool:
     return bool(moments.acts(plan) or plan.updates or plan.forecast)
 
 
-def settle(snapshot: model.Snapshot, now: int) -> tuple[model.Snapshot, model.Plan]:
+def settle(
+    snapshot: model.Snapshot, now: int, config: model.Config = PLAIN
+) -> tuple[model.Snapshot, model.Plan]:
     for _ in range(PASSES):
-        plan = decide.decide(snapshot, now)
-        assert justice.of_plan(snapshot, plan, model.Config()) == ()
-        assert keeping.of_plan(snapshot, plan, model.Config()) == ()
+        plan = decide.decide(snapshot, now, config)
+        assert justice.of_plan(snapshot, plan, config) == ()
+        assert keeping.of_plan(snapshot, plan, config) == ()
         if not changes(plan):
             return snapshot, plan
         snapshot = apply(snapshot, plan)
@@ -30,35 +34,37 @@ def settle(snapshot: model.Snapshot, now: int) -> tuple[model.Snapshot, model.Pl
 
 
 @settings(max_examples=effort.examples(28), deadline=None)
-@given(snapshots(), st.data())
-def test_a_pass_before_wake_at_changes_nothing(snapshot: model.Snapshot, data: st.DataObject) -> None:
+@given(snapshots(), CONFIGS, st.data())
+def test_a_pass_before_wake_at_changes_nothing(
+    snapshot: model.Snapshot, config: model.Config, data: st.DataObject
+) -> None:
     now = NOW
     for _ in range(6):
-        snapshot, plan = settle(snapshot, now)
+        snapshot, plan = settle(snapshot, now, config)
         if plan.wake_at is None:
-            assert not changes(decide.decide(snapshot, now + 1000 * 24 * model.HOUR))
+            assert not changes(decide.decide(snapshot, now + 1000 * 24 * model.HOUR, config))
             return
         assert plan.wake_at > now
         between = data.draw(st.integers(now, plan.wake_at - 1))
         for moment in (plan.wake_at - 1, between):
-            again = decide.decide(snapshot, moment)
+            again = decide.decide(snapshot, moment, config)
             assert not changes(again)
             # One that looks in between may want to look sooner, at a victim that is none for a while, or
             # later, at an overload that work done meanwhile has put off.
             assert again.wake_at is None or moment < again.wake_at
             if again.wake_at is None or again.wake_at > plan.wake_at:
-                assert not changes(decide.decide(snapshot, plan.wake_at))
+                assert not changes(decide.decide(snapshot, plan.wake_at, config))
         now = plan.wake_at
 
 
 @settings(max_examples=effort.examples(8), deadline=None)
-@given(snapshots())
-def test_a_settled_world_wakes_up_seldom(snapshot: model.Snapshot) -> None:
-    snapshot, plan = settle(snapshot, NOW)
+@given(snapshots(), CONFIGS)
+def test_a_settled_world_wakes_up_seldom(snapshot: model.Snapshot, config: model.Config) -> None:
+    snapshot, plan = settle(snapshot, NOW, config)
     wakes = 0
     while plan.wake_at is not None and plan.wake_at < NOW + 24 * model.HOUR and wakes < 1000:
         wakes += 1
-        snapshot, plan = settle(snapshot, plan.wake_at)
+        snapshot, plan = settle(snapshot, plan.wake_at, config)
     # Per job: seven slack buckets, the end of a back-off, lateness, and for each quantile the steps of an
     # estimate that grows by half each time, from a millisecond to a day. In an overload every five minutes.
     assert wakes <= 2 * len(snapshot.jobs) * (9 + 3 * 46) + 24 * 12
