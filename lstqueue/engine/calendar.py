@@ -95,13 +95,6 @@ class Calendar:
             return True
         return any(int(self._quota[first:last, slot].min()) < 0 for slot, amount in part.charges if amount)
 
-    def until(self, time: int) -> int:
-        """When the last bin begins that begins before a time: who has the same sees the same of the calendar.
-
-        Bins that are cut meanwhile change their number, not their begins.
-        """
-        return self._times[max(bisect.bisect_left(self._times, time) - 1, 0)]
-
     def latest_here(self, part: room.Release, *, length: int, earliest: int, end: int) -> int | None:
         """The latest begin of a time of `length` that ends by `end` in which a place is free; None: never."""
         for begins in self._begins(length, earliest, end, self._enough(part)):

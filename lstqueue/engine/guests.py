@@ -27,7 +27,7 @@ class Keeping:
 
 
 Ahead = tuple[int, str]
-"""(begin of the last bin of the calendar, whose own slot does not bind): equal ones see the same slots."""
+"""(how many begins of slots are soon enough, whose own slot does not bind): equal ones bind the same way."""
 
 
 @dataclass(frozen=True, slots=True)

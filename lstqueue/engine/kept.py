@@ -22,6 +22,7 @@ from lstqueue.engine import (
     outlook,
     overload,
     room,
+    seats,
     shed,
     stakes,
     standing,
@@ -91,6 +92,7 @@ class Owed:
     slot: model.Slot
     whole: room.Release
     seated: bool
+    seat: seats.Seat
 
     def entry(self, now: int, grace: int) -> calendar.Entry:
         """What the calendar owes for it; `grace` as in `Config.slot_grace`."""
@@ -107,6 +109,7 @@ class Promised:
 
     `owed` are those that stand, `claim` are new claims of those whose time has come, `suspend` those who
     leave for their own, `made` the slots that are new or moved, `lost` the promises that cannot be kept.
+    `entries` are what is owed as the pass begins; it `fits` if it has its room.
     """
 
     owed: dict[str, Owed] = field(default_factory=dict)
@@ -114,7 +117,9 @@ class Promised:
     suspend: list[model.Suspend] = field(default_factory=list)
     made: dict[str, model.Promise] = field(default_factory=dict)
     lost: dict[str, model.Revoke] = field(default_factory=dict)
+    entries: list[calendar.Entry] | None = None
     calendar: calendar.Calendar | None = None
+    fits: bool | None = None
 
     def holds(self, uid: str) -> bool:
         """Whether a job is promised its deadline, by this plan or one before."""

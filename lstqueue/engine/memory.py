@@ -32,9 +32,11 @@ from lstqueue.engine import (
     means,
     model,
     order,
+    owings,
     quota,
     room,
     roster,
+    seats,
     stakes,
     standing,
     stuck,
@@ -124,6 +126,9 @@ class World:
         self._releases: dict[str, room.Release] = {}
         self._stakes: dict[str, stakes.Stake] = {}
         self._slots: dict[str, room.Release] = {}
+        self._seats: dict[str, seats.Seat] = {}
+        self.usable: set[str] = set()
+        self.owing = owings.Owings()
         self._roll = victims.Roll(self._figures_of, self.release)
         self._flocks: dict[str, victims.Flock] = {}
         self._capacities: dict[str, victims.Capacity] = {}
@@ -230,6 +235,7 @@ class World:
             self._releases,
             self._stakes,
             self._slots,
+            self._seats,
             self._parts,
         )
         for one in tables:
@@ -238,6 +244,7 @@ class World:
         self._roll.forget(uid)
         self.reserved.discard(uid)
         self.slotted.discard(uid)
+        self.usable.discard(uid)
         self.ending.discard(uid)
         self.muffled.discard(uid)
 
@@ -303,6 +310,13 @@ class World:
         found = self._slots.get(job.uid)
         if found is None:
             found = self._slots[job.uid] = self.place(job, slot.groups)
+        return found
+
+    def seat(self, job: model.Job, slot: model.Slot) -> seats.Seat:
+        """How a job of the snapshot stands to its slot."""
+        found = self._seats.get(job.uid)
+        if found is None:
+            found = self._seats[job.uid] = seats.of(job, slot, self.config)
         return found
 
     def place(self, job: model.Job, groups: tuple[model.GroupPlacement, ...]) -> room.Release:

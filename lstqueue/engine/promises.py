@@ -27,6 +27,7 @@ from lstqueue.engine import (
     model,
     order,
     room,
+    seats,
     slots,
     verdict,
 )
@@ -39,7 +40,7 @@ Problem = tuple[model.Cause, str, bool]
 
 def renew(known: kept.Kept) -> None:
     """Move slots that cannot stay, and those whose owner could run on; tell who has to leave for its own."""
-    promised, config = known.promised, known.config
+    promised = known.promised
     leaving = _leaving(known) if promised.owed else frozenset()
     for uid, one in sorted(promised.owed.items(), key=slots.by_start):
         job = one.here.job
@@ -47,10 +48,10 @@ def renew(known: kept.Kept) -> None:
             cause, why, now_or_never = problem
             if not _move(known, one) and now_or_never:
                 promised.lost[uid] = model.Revoke(uid, cause, why)
-        elif estimate.is_placed(job) and not one.seated:
-            if _goes_on(known, one) or not slots.evictable(job, config) or uid in leaving:
+        elif one.seat.placed and not one.seated:
+            if _goes_on(known, one) or not one.seat.evictable or uid in leaving:
                 continue
-            if known.now >= slots.due(job, one.slot, config):
+            if known.now >= one.seat.due:
                 promised.suspend.append(model.Suspend(uid, job.attempt, model.Why.PROMISED))
 
 
@@ -65,13 +66,12 @@ def _goes_on(known: kept.Kept, one: kept.Owed) -> bool:
 
     One that could not leave has its slot follow as soon as that can be; only then is it sure of its room.
     """
-    job, config = one.here.job, known.config
-    if slots.in_place(job, one.slot):
+    if one.seat.there:
         return True
-    stays = not slots.evictable(job, config)
+    stays = not one.seat.evictable
     if stays and _follow(known, one):
         return True
-    if known.now < slots.due(job, one.slot, config) - config.slot_grace:
+    if known.now < one.seat.due - known.config.slot_grace:
         return True
     return _slide(known, one) or (not stays and _follow(known, one))
 
@@ -81,10 +81,7 @@ def _problem(known: kept.Kept, one: kept.Owed) -> Problem | None:
     here, slot, job = one.here, one.slot, one.here.job
     if job.deadline is None or here.left is None or here.finish is None or job.queue not in known.queues:
         return model.Cause.EDIT, "It has no deadline, no estimate or no queue any more.", True
-    if len(slot.groups) != len(job.groups) or any(
-        sum(count for _, count in place.nodes) != group.count
-        for place, group in zip(slot.groups, job.groups, strict=True)
-    ):
+    if not one.seat.whole:
         return model.Cause.EDIT, "Its groups are not those it was promised for.", True
     if slot.finish > job.deadline:
         return model.Cause.EDIT, "Its deadline is earlier than it was when it was promised.", True
@@ -99,30 +96,33 @@ def _problem(known: kept.Kept, one: kept.Owed) -> Problem | None:
 
 
 def _lost_room(known: kept.Kept, one: kept.Owed) -> Problem | None:
-    here, slot, job = one.here, one.slot, one.here.job
-    config, now, waits = known.config, known.now, not estimate.is_placed(here.job)
+    slot, job = one.slot, one.here.job
+    config, now, waits = known.config, known.now, not one.seat.placed
     if waits and now > slot.start + config.slot_grace:
         closed = order.barred(job, known.queues) is not None and job.state is model.State.WAITING
         if closed or known.queues[job.queue].held:
             return model.Cause.EDIT, "It was held back, or its queue, when its slot began.", True
         return model.Cause.STUCK, "Those in its slot did not leave it in time.", True
-    due = now >= slots.due(job, slot, config)
+    due = now >= one.seat.due
     if not _usable(known, one):
         return model.Cause.CAPACITY, "Nodes of its slot cannot be used any more.", due
-    if slots.owing(known).crowded(one.entry(now, config.slot_grace)):
+    if slots.crowded(known, one):
         return model.Cause.CAPACITY, "There is not room for its slot any more.", due
     return None
 
 
 def _usable(known: kept.Kept, one: kept.Owed) -> bool:
     """Whether a job may still run on all nodes of its slot."""
-    job = one.here.job
+    job, usable = one.here.job, known.world.usable
+    if job.uid in usable:
+        return True
     gang, rows = known.world.gang(job), known.world.rows.rows
     for member in gang.members:
         place = one.slot.groups[member.group]
         option = next((one for one in member.options if one.pool == place.pool), None)
         if option is None or claims.barred_node(known, place, rows[option.row].mask) is not None:
             return False
+    usable.add(job.uid)
     return True
 
 
@@ -146,7 +146,7 @@ def _slide(known: kept.Kept, one: kept.Owed) -> bool:
     slot, config, job = one.slot, known.config, one.here.job
     gained = slot.hi - needed(one.here, known.now, known.config)
     later = model.Slot(slot.groups, slot.start + gained, slot.finish, slot.hi - gained)
-    if gained <= 0 or known.now >= slots.due(job, later, config) - config.slot_grace:
+    if gained <= 0 or known.now >= seats.due(job, later, config) - config.slot_grace:
         return False
     return _tell(known, job, later)  # it is a part of the old one, which is owed until this is written
 
@@ -202,7 +202,7 @@ def _move(known: kept.Kept, one: kept.Owed) -> bool:
         slot, part = _stay(known, here, groups), known.world.place(job, groups)
         if slot is not None and profile.holds(calendar.Entry(job.uid, known.now, slot.finish, part)):
             return _make(known, job, slot, part)
-    if slots.evictable(job, known.config) or not estimate.is_placed(job):
+    if seats.evictable(job, known.config) or not estimate.is_placed(job):
         found = _search(known, job, known.world.gang(job), needed(here, known.now, known.config))
         if found is not None:
             return _make(known, job, *found)
@@ -287,7 +287,7 @@ def _promise(known: kept.Kept, turn: order.Turn) -> None:
         placed = room.by_group(taken, known.nodes)
         groups = tuple(placed[index] for index in range(len(job.groups)))
         part = known.world.place(job, groups)
-        if slots.evictable(job, known.config):
+        if seats.evictable(job, known.config):
             length = _length(known, job, here.left.hi)
             earliest = known.now + 2 * known.config.slot_grace + job.grace
             at = profile.latest_here(part, length=length, earliest=earliest, end=job.deadline)
@@ -301,7 +301,7 @@ def _promise(known: kept.Kept, turn: order.Turn) -> None:
             return
         for entry in own:
             profile.add(entry)
-        if not slots.evictable(job, known.config):
+        if not seats.evictable(job, known.config):
             return
     if uid in known.staked:
         return  # it gets its verdict, and with it the promise, once it has its place

@@ -13,17 +13,13 @@ the room before its end; on that the promise rests (docs/engine.md, Promises).
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lstqueue.engine import calendar, estimate, guests, kept, model, order, reclaim, room, standing
+from lstqueue.engine import calendar, estimate, guests, kept, model, order, reclaim, room, seats, standing
 from lstqueue.topology import table
-
-
-def evictable(job: model.Job, config: model.Config) -> bool:
-    """Whether a job can be told to leave, and does so in time for a slot."""
-    return job.movable and job.grace <= config.slot_grace
 
 
 def read(known: kept.Kept) -> None:
@@ -36,27 +32,24 @@ def read(known: kept.Kept) -> None:
         if (slot := job.slot) is None:
             continue
         here = known.standings.get(uid) or standing.refresh(job, now, config)  # of one that ends: as it waits
-        whole, placed = known.world.slot(job, slot), estimate.is_placed(job)
-        there = placed and in_place(job, slot)
-        seats = due(job, slot, config)
-        seated = there and (now >= seats or not evictable(job, config))
-        known.promised.owed[uid] = kept.Owed(here, slot, whole, seated)
-        look_at(known, job, slot)
-        if placed:
+        whole, seat = known.world.slot(job, slot), known.world.seat(job, slot)
+        seated = seat.there and (now >= seat.due or not seat.evictable)
+        known.promised.owed[uid] = kept.Owed(here, slot, whole, seated, seat)
+        _rouse(known, slot, seat.due)
+        if seat.placed:
             known.rouse(slot.finish)
             known.rouse(outrun(here, config) + 1)
 
 
 def look_at(known: kept.Kept, job: model.Job, slot: model.Slot) -> None:
     """Have a pass look at a slot when it is time to move it, to leave for it, or to clear it."""
-    grace, leaves = known.config.slot_grace, due(job, slot, known.config)
+    _rouse(known, slot, seats.due(job, slot, known.config))
+
+
+def _rouse(known: kept.Kept, slot: model.Slot, leaves: int) -> None:
+    grace = known.config.slot_grace
     for time in (leaves - grace, leaves, slot.start - grace, slot.start + grace + 1):
         known.rouse(time)
-
-
-def due(job: model.Job, slot: model.Slot, config: model.Config) -> int:
-    """From when on (ms since the epoch) the owner of a slot stays in it, or leaves for it."""
-    return slot.start - config.slot_grace - job.grace
 
 
 def outrun(here: standing.Standing, config: model.Config) -> int:
@@ -64,41 +57,52 @@ def outrun(here: standing.Standing, config: model.Config) -> int:
     return estimate.start(here.job) + (0 if here.left is None else here.left.hi) + config.slot_grace
 
 
-def in_place(job: model.Job, slot: model.Slot) -> bool:
-    """Whether a job that owns room has all of it in its slot."""
-    places = [(place.pool, dict(place.nodes)) for place in slot.groups]
-    for part in job.assigned:
-        if part.group >= len(places):
-            return False
-        pool, nodes = places[part.group]
-        if part.pool != pool or part.bound + part.held > nodes.get(part.node, 0):
-            return False
-    return True
-
-
 def owing(known: kept.Kept) -> calendar.Calendar:
     """The calendar of the pass; made when it is asked for first."""
     if known.promised.calendar is None:
         offered = known.world.allocatable - known.foreign
         nominal = known.free.quota.nominal  # what is borrowed can be wanted back
-        known.promised.calendar = calendar.Calendar(offered, nominal, _entries(known), known.now)
+        known.promised.calendar = calendar.Calendar(offered, nominal, entries(known), known.now)
     return known.promised.calendar
+
+
+def crowded(known: kept.Kept, one: kept.Owed) -> bool:
+    """Whether there is not room for a slot any more beside all that is owed.
+
+    No calendar is made for that as long as all that was owed as the pass began has its room.
+    """
+    promised = known.promised
+    if promised.calendar is None:
+        if promised.fits is None:
+            offered, nominal = known.world.allocatable - known.foreign, known.free.quota.nominal
+            promised.fits = known.world.owing.fits(offered, nominal, entries(known), known.now)
+        if promised.fits:
+            return False
+    return owing(known).crowded(one.entry(known.now, known.config.slot_grace))
+
+
+def entries(known: kept.Kept) -> list[calendar.Entry]:
+    """What is owed as the pass begins."""
+    if known.promised.entries is None:
+        known.promised.entries = list(_entries(known))
+    return known.promised.entries
 
 
 def _entries(known: kept.Kept) -> Iterator[calendar.Entry]:
     """What is owed as the pass begins: slots, the room of those who cannot leave, quota kept free."""
     owed, grace = known.promised.owed, known.config.slot_grace
     for one in owed.values():
-        stays = estimate.is_placed(one.here.job) and not evictable(one.here.job, known.config)
-        if one.seated or not stays:  # else it has its room elsewhere, and will not leave for its slot
+        if (
+            one.seated or one.seat.evictable or not one.seat.placed
+        ):  # else it has its room elsewhere, and will not leave for its slot
             yield one.entry(known.now, grace)
     for here in known.placed:
         own = owed.get(here.job.uid)
         covered = own is not None and own.seated and own.slot.finish > known.now
-        if not evictable(here.job, known.config) and not covered:
+        if not seats.evictable(here.job, known.config) and not covered:
             yield staying(known, here, known.world.release(here.job))
     for uid, stake in known.staked.items():
-        stays = not evictable(stake.here.job, known.config) and not known.promised.due(stake)
+        stays = not seats.evictable(stake.here.job, known.config) and not known.promised.due(stake)
         if stays and uid not in known.claims.drop:
             yield staying(known, stake.here, stake.whole)
     yield from _kept_free(known)
@@ -123,7 +127,7 @@ def complete(known: kept.Kept) -> None:
         coming.append((here, room.release_after(here.job.queue, taken, known.free)))
     for here, parts in coming:
         job = here.job
-        if evictable(job, known.config) or job.uid in known.claims.drop:
+        if seats.evictable(job, known.config) or job.uid in known.claims.drop:
             continue
         entries = [staying(known, here, part) for part in parts]
         there = [(entry.begins, entry.ends) for entry in profile.entries.get(job.uid, ())]
@@ -145,6 +149,7 @@ class Respect:
         self._known = known
         ahead = [(one.slot.start, uid) for uid, one in known.promised.owed.items() if not one.seated]
         self._ahead = sorted(ahead)
+        self._begins: list[int] | None = None
 
     def binding(self, turn: order.Turn) -> guests.Ahead | None:
         """What of the calendar a job has to respect; None: nothing."""
@@ -153,15 +158,20 @@ class Respect:
         until, uid = self._until(turn), turn.standing.job.uid
         if not any(start < until for start, owner in self._ahead[:2] if owner != uid):
             return None
-        return owing(self._known).until(until), uid if uid in self._known.promised.owed else ""
+        if self._begins is None:
+            owed = [entry.begins for entry in entries(self._known)]
+            moved = [promise.slot.start for promise in self._known.promised.made.values()]
+            self._begins = sorted({*owed, *moved})
+        ahead = bisect.bisect_left(self._begins, until)
+        return ahead, uid if uid in self._known.promised.owed else ""
 
     def _stays(self, turn: order.Turn) -> bool:
         """Whether one that starts now stays to its end: it cannot leave in time, or its own slot is due."""
         job, known = turn.standing.job, self._known
-        if not evictable(job, known.config):
+        if not seats.evictable(job, known.config):
             return True
         own = known.promised.owed.get(job.uid)
-        return own is not None and known.now >= due(job, own.slot, known.config)
+        return own is not None and known.now >= seats.due(job, own.slot, known.config)
 
     def _until(self, turn: order.Turn) -> int:
         """Until when a job that starts now may not be told to leave, or cannot."""
@@ -348,7 +358,7 @@ class _Clearing:
             seated = job.uid in owed and owed[job.uid].seated
             if reclaim.is_anothers(known, job, self._one.here.job.queue):
                 continue
-            if seated or job.uid in claimed or not evictable(job, known.config):
+            if seated or job.uid in claimed or not seats.evictable(job, known.config):
                 continue
             spare = -standing.NEVER if here.slack is None else -here.slack
             rank = (job.uid in owed, -here.band, order.tier(here), spare, job.uid)

@@ -1,0 +1,89 @@
+"""Whether all that is owed has its room, asked anew only of what is owed more than the pass before.
+
+The calendar of a pass is made of many entries, and hardly any is another than the pass before. What had its
+room has it as long as no more is owed on its nodes and of its quotas, and there is no less of them. The
+answer is exact, other than that of a calendar, so it is the same whatever an earlier pass has left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from lstqueue.engine import calendar
+from lstqueue.topology.table import Ints
+
+Event = tuple[int, int]
+"""(ms since the epoch, how much more is free from then on)."""
+
+
+class Owings:
+    """Belongs to a world: while that stays, so do nodes, queues and the columns of what is owed."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, list[calendar.Entry]] = {}
+        self._offered: Ints | None = None
+
+    def fits(
+        self, offered: Ints, nominal: Sequence[int], entries: Sequence[calendar.Entry], now: int
+    ) -> bool:
+        """Whether at no time from now on more is owed of any node or quota than there is."""
+        before = self._offered
+        if before is None:
+            changed, columns = list(entries), set(range(offered.shape[1]))
+        else:
+            changed = [entry for entry in entries if not self._known(entry, now)]
+            columns = set(np.flatnonzero((offered < before).any(axis=0)).tolist())
+        columns.update(column for one in changed for column in one.part.nodes.tolist())
+        slots = {slot for one in changed for slot, _ in one.part.charges}
+        fine = _of_nodes(offered, entries, now, columns) and _of_quota(nominal, entries, now, slots)
+        self._offered, self._entries = None, {}
+        if fine:
+            self._offered = offered
+            for entry in entries:
+                self._entries.setdefault(entry.uid, []).append(entry)
+        return fine
+
+    def _known(self, entry: calendar.Entry, now: int) -> bool:
+        """Whether as much was owed before; one that owns two places is looked at again."""
+        before = self._entries.get(entry.uid, ())
+        if len(before) != 1 or entry.part is not before[0].part:
+            return False
+        return entry.ends <= before[0].ends and max(entry.begins, now) >= before[0].begins
+
+
+def _of_nodes(offered: Ints, entries: Iterable[calendar.Entry], now: int, columns: set[int]) -> bool:
+    events: dict[tuple[int, int], list[Event]] = {}
+    for one in entries if columns else ():
+        if one.ends <= now:
+            continue
+        for index, column in enumerate(one.part.nodes.tolist()):
+            if column not in columns:
+                continue
+            for row, amount in enumerate(one.part.amounts[:, index].tolist()):
+                if amount:
+                    several = events.setdefault((row, column), [])
+                    several += (max(one.begins, now), -amount), (one.ends, amount)
+    return all(_stays(int(offered[place]), several) for place, several in events.items())
+
+
+def _of_quota(nominal: Sequence[int], entries: Iterable[calendar.Entry], now: int, slots: set[int]) -> bool:
+    events: dict[int, list[Event]] = {}
+    for one in entries if slots else ():
+        if one.ends <= now:
+            continue
+        for slot, amount in one.part.charges:
+            if slot in slots:
+                several = events.setdefault(slot, [])
+                several += (max(one.begins, now), -amount), (one.ends, amount)
+    return all(_stays(nominal[slot], several) for slot, several in events.items())
+
+
+def _stays(free: int, events: list[Event]) -> bool:
+    """Whether what is free never gets negative; at the same time what ends comes free first."""
+    for _, amount in sorted(events, key=lambda event: (event[0], -event[1])):
+        free += amount
+        if free < 0:
+            return False
+    return True

@@ -1,0 +1,60 @@
+"""How an owner stands to its slot, as far as time changes nothing about it: kept until the job is another.
+
+Nothing of a pass is looked at here, so that the many slots that stand cost a pass next to nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lstqueue.engine import estimate, model
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Whether the owner of a slot has room (`placed`), and all of it in the slot (`there`).
+
+    It is `evictable` and `due` as the functions say; `whole` is a slot for all groups of the job.
+    """
+
+    placed: bool
+    there: bool
+    evictable: bool
+    due: int
+    whole: bool
+
+
+def of(job: model.Job, slot: model.Slot, config: model.Config) -> Seat:
+    """How a job stands to a slot."""
+    placed = estimate.is_placed(job)
+    there = placed and in_place(job, slot)
+    return Seat(placed, there, evictable(job, config), due(job, slot, config), _whole(job, slot))
+
+
+def evictable(job: model.Job, config: model.Config) -> bool:
+    """Whether a job can be told to leave, and does so in time for a slot."""
+    return job.movable and job.grace <= config.slot_grace
+
+
+def due(job: model.Job, slot: model.Slot, config: model.Config) -> int:
+    """From when on (ms since the epoch) the owner of a slot stays in it, or leaves for it."""
+    return slot.start - config.slot_grace - job.grace
+
+
+def in_place(job: model.Job, slot: model.Slot) -> bool:
+    """Whether a job that owns room has all of it in its slot."""
+    places = [(place.pool, dict(place.nodes)) for place in slot.groups]
+    for part in job.assigned:
+        if part.group >= len(places):
+            return False
+        pool, nodes = places[part.group]
+        if part.pool != pool or part.bound + part.held > nodes.get(part.node, 0):
+            return False
+    return True
+
+
+def _whole(job: model.Job, slot: model.Slot) -> bool:
+    if len(slot.groups) != len(job.groups):
+        return False
+    sums = [sum(count for _, count in place.nodes) for place in slot.groups]
+    return sums == [group.count for group in job.groups]
