@@ -4,8 +4,9 @@ Bound is who stands behind the owner in line, is expected to be there still at t
 run time, for ever if that is not known), and may have nobody suspended: whoever may is at its last moment,
 and does not wait for somebody with slack. One that is bound is placed in what the owner will not need, so
 that it delays nobody for whom room is kept. Once a reservation was put off `Config.reserve_slips` times
-those that cannot be suspended are bound as well, wherever they stand. What is kept, and for whom, is the
-business of `reserve`.
+those that cannot be suspended are bound as well, wherever they stand. In a cohort nobody is bound who would
+be on nominal quota of its queue where the owner, of another, would borrow: what it began in, it would have to
+give back. What is kept, and for whom, is the business of `reserve`.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ class Guests:
 
     `owed` says what of the room that is free now must be free at the start as well: the place, less what
     others are expected to leave there until then. It is asked once a pass, and only if somebody is bound.
+    `yields` says whether an owner (the first) gives way to a job of another queue; `starts` hears who starts.
     """
 
     def __init__(
@@ -75,11 +77,13 @@ class Guests:
         config: model.Config | None = None,
         owed: Callable[[Keeping], room.Release] | None = None,
         slots: Slots | None = None,
+        yields: Callable[[order.Turn, order.Turn], bool] = lambda _, __: False,
+        starts: Callable[[order.Turn, room.Placement], None] = lambda _, __: None,
     ) -> None:
         self.keepings = tuple(keepings)
         self._queues = {} if queues is None else queues
         self._config = model.Config() if config is None else config
-        self._ask, self._slots = owed, slots
+        self._ask, self._slots, self._yields, self._starts = owed, slots, yields, starts
         self._owed: dict[int, room.Release] = {}
 
     def binding(self, turn: order.Turn) -> Binding:
@@ -94,16 +98,23 @@ class Guests:
         if keeping.turn is turn:
             return False
         tired = keeping.reservation.slips >= config.reserve_slips
-        if tired and (not here.job.preemptible or here.job.stays):
-            return True
-        if turn.rank < keeping.turn.rank:
-            return False
-        if here.finish is not None and here.finish.hi <= keeping.reservation.start:
-            return False
-        return rights.denial(here, self._queues[turn.gang.queue], config) is not None
+        if not tired or here.job.movable:
+            if turn.rank < keeping.turn.rank:
+                return False
+            if here.finish is not None and here.finish.hi <= keeping.reservation.start:
+                return False
+            if rights.denial(here, self._queues[turn.gang.queue], config) is None:
+                return False
+        return not self._yields(keeping.turn, turn)
 
     def place(self, turn: order.Turn, free: room.Room, binding: Binding) -> room.Placement | None:
         """Charge a gang in what is left to it; None, and nothing charged, when it does not fit there."""
+        taken = self._place(turn, free, binding)
+        if taken is not None:
+            self._starts(turn, taken)
+        return taken
+
+    def _place(self, turn: order.Turn, free: room.Room, binding: Binding) -> room.Placement | None:
         if not binding or not free.could_place(turn.gang):
             return free.place(turn.gang)
         owed = [self._owing(index) for index in binding.keepings]

@@ -17,7 +17,7 @@ import bisect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lstqueue.engine import kept, order, quota
+from lstqueue.engine import kept, order, quota, room
 from lstqueue.engine.standing import Standing
 
 Place = tuple[int, order.Rank]
@@ -104,6 +104,13 @@ class Lending:
             if not quotas.is_cohorts(slot):
                 sums[slot] = sums.get(slot, 0) + amount
         return tuple(sorted(sums.items()))
+
+
+def started(known: kept.Kept, turn: order.Turn, taken: room.Placement) -> None:
+    """Count a job of a cohort that starts, as soon as it does."""
+    found = known.lendings.get(known.queues[turn.gang.queue].account)
+    if found is not None:
+        found.add(turn.standing, tuple(pair for part in taken for pair in part.option.charges))
 
 
 def fits(charges: quota.Charges, left: Mapping[int, int]) -> bool:

@@ -70,6 +70,15 @@ def may(known: kept.Kept, turn: order.Turn) -> bool:
     return _could_be_nominal(turn.gang, lending.of(known, queue.name).left(here))
 
 
+def comes_before(known: kept.Kept, owner: order.Turn, turn: order.Turn) -> bool:
+    """Whether a job could have back what the `owner` of a reservation, of another queue, would borrow."""
+    house, other = known.queues[turn.gang.queue], known.queues[owner.gang.queue]
+    if house is other or not cohorts.together(house, other) or not may(known, turn):
+        return False
+    left = lending.of(known, other.name).left(owner.standing)
+    return not _could_be_nominal(owner.gang, left)
+
+
 def ways(known: kept.Kept, turn: order.Turn, *, triggered: bool) -> Iterator[Way]:
     """The ways open to a job, in the order in which they are to be tried."""
     here, queue = turn.standing, turn.gang.queue

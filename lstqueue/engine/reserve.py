@@ -18,6 +18,7 @@ now. That is a time which moves with the clock, so what is written with it once 
 from __future__ import annotations
 
 import bisect
+import functools
 from collections import Counter
 
 import numpy as np
@@ -28,10 +29,12 @@ from lstqueue.engine import (
     foresight,
     guests,
     kept,
+    lending,
     model,
     order,
     outlook,
     preempt,
+    reclaim,
     rights,
     room,
     slots,
@@ -59,12 +62,16 @@ def settle(known: kept.Kept) -> guests.Guests:
             groups = job.reservation.groups
             found.append(guests.Keeping(turn, job.reservation, _whole(known, turn, groups)))
     found.sort(key=_rank)
+    if found:
+        known.lendings.clear()  # who stands in line by the best-effort share is known since
     return guests.Guests(
         found,
         queues=known.queues,
         config=known.config,
         owed=lambda keeping: _owed(known, keeping),
         slots=ahead,
+        yields=functools.partial(reclaim.comes_before, known),
+        starts=functools.partial(lending.started, known),
     )
 
 
