@@ -291,8 +291,6 @@ class Status(base.Model):
         pydantic.BeforeValidator(_latest),
     ] = ()
     """When it was suspended for others in the 24 hours before the last time, the oldest first."""
-    reclaimed_at: base.StatusTime | None = None
-    """When it last claimed the room of jobs that ran on quota lent by its queue."""
     saved: base.StatusDuration | None = None
     """How much run time its suspensions left it."""
     wasted: base.Count | None = None

@@ -323,6 +323,8 @@ class Status(base.Model):
     """Jobs that finished by their deadline."""
     missed: base.Count = 0
     """Jobs that did not."""
+    reclaimed_at: base.StatusTime | None = None
+    """When its jobs last claimed the room of others that ran on quota it had lent."""
     conditions: Conditions = ()
     """What is wrong with the queue, if anything."""
 

@@ -70,7 +70,7 @@ def protected(scene: Scene, victim: model.Job, queue: model.Queue) -> str:
 def reclaim_problems(scene: Scene, owner: model.Job, claim: model.Claim) -> list[str]:
     """Why a job may not take back what its queue lent."""
     queue, config = scene.queues[owner.queue], scene.config
-    last = max(job.reclaimed for job in scene.snapshot.jobs if job.queue == owner.queue)
+    last = scene.snapshot.reclaimed.get(owner.queue, 0)
     checks = [
         (not queue.reclaims or not config.reclaims, "its queue takes nothing back"),
         (owner.failed_starts >= config.failed_starts_most, "it failed to start too often"),

@@ -193,7 +193,6 @@ class Kept:
     updates: dict[str, model.Update] = field(default_factory=dict)
     herds: dict[str, victims.Herd] = field(default_factory=dict)
     lendings: dict[str, lending.Lending] = field(default_factory=dict)
-    occasions: dict[str, int] = field(default_factory=dict)
     sentences: dict[tuple[int, model.Code, bool], str] = field(default_factory=dict)
     calm: room.Room | None = None
     causes: dict[int, list[str]] = field(default_factory=dict)

@@ -172,9 +172,7 @@ class Job:
     says that it also does within its `grace` (ms, the longest termination grace of its pods). `suspensions`
     are when it was suspended for others in the last 24 h, `wasted` counts those in a row that saved nothing;
     that it `stays` means that nobody can have it leave. `displaced_by` are the jobs (uids) it was suspended
-    for and of which it may not make victims yet. `reclaimed` is when it last claimed a place because its
-    queue has the nominal quota for it (ms since the epoch, 0 for never). `value` weighs it. `keeps_band`:
-    late, it keeps its rank.
+    for and of which it may not make victims yet. `value` weighs it. `keeps_band`: late, it keeps its rank.
 
     Jobs of one `sweep` ("" for none) are given up together in an overload.
 
@@ -223,7 +221,6 @@ class Job:
     served: int = 0
     sweep: str = ""
     spare: bool = False
-    reclaimed: int = 0
     labelled: bool = False
     expired: bool = False
 
@@ -251,7 +248,8 @@ class Snapshot:
     Outrun estimates need not be reported: a pass sees them itself. `restate` are the jobs (uids) whose words
     are old enough to be said anew, should they read differently now; the caller bounds how often. `foreign`
     names the foreign pods by node, only to say who is in the way: nothing is decided by it. `shed_at` is when
-    somebody was last given up (`Plan.sheds`; 0: never, or not known).
+    somebody was last given up (`Plan.sheds`; 0: never, or not known). `reclaimed` is when each queue last
+    took back what it had lent (`Claiming.reclaims`; none: never); jobs end, and are moved.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -262,6 +260,7 @@ class Snapshot:
     restate: frozenset[str] = frozenset()
     shed_at: int = 0
     foreign: Mapping[str, Sequence[Foreign]] = field(default_factory=dict, compare=False)
+    reclaimed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +285,8 @@ class Why(enum.Enum):
 class Claiming:
     """A job that may take its place once its victims have left; they are suspended when this is written.
 
-    That it `reclaims`, by the right of its queue to its nominal quota, is to be remembered (`Job.reclaimed`).
+    That it `reclaims`, by the right of its queue to its nominal quota, is to be remembered of the queue
+    (`Snapshot.reclaimed`).
     """
 
     uid: str

@@ -205,12 +205,7 @@ def _narrowed(free: quota.Quota, left: Mapping[int, int]) -> quota.Quota:
 
 def _next_occasion(known: kept.Kept, queue: str) -> int:
     """When (ms since the epoch) a queue may take back again."""
-    if not known.occasions:
-        known.occasions = dict.fromkeys(known.queues, 0)
-        for job in known.jobs.values():
-            if job.reclaimed and job.queue in known.occasions:
-                known.occasions[job.queue] = max(known.occasions[job.queue], job.reclaimed)
-    last = known.occasions[queue]
+    last = known.snapshot.reclaimed.get(queue, 0)
     return last + known.queues[queue].reclaim_grace if last else 0
 
 

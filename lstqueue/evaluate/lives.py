@@ -57,10 +57,10 @@ class Life:
     `first_start` and `completed` are None until then. `lost` sums run time done again, `restoring` the time
     spent on starts after a suspension; `preempted` counts suspensions for others, `struck` runs that a mishap
     of a node ended. `fruitless` is the most suspensions in a row that saved nothing.
-    `queue` is "" for the one of a replay without several. `reclaimed` is when it last took back what that
-    had lent, `gave_back` how often it had to leave for another queue. `first_level` is the verdict at submit,
-    `first_finish` the first forecast of its end. Who is `given_up` has no deadline to the engine. `promised`
-    says that it ever had a slot, `broken` why the last promise was taken back.
+    `queue` is "" for the one of a replay without several, `gave_back` how often it had to leave for another
+    queue. `first_level` is the verdict at submit, `first_finish` the first forecast of its end. Who is
+    `given_up` has no deadline to the engine. `promised` says that it ever had a slot, `broken` why the last
+    promise was taken back.
     """
 
     uid: str
@@ -94,7 +94,6 @@ class Life:
     lost: int = 0
     restoring: int = 0
     queue: str = ""
-    reclaimed: int = 0
     gave_back: int = 0
     first_level: model.Level | None = None
     first_finish: tuple[int, int] | None = None
@@ -137,7 +136,6 @@ class Life:
                 wasted=self.wasted,
                 displaced_by=self.displaced_by,
                 served=self.saved + self.lost,
-                reclaimed=self.reclaimed,
             )
         return self.seen
 

@@ -108,6 +108,7 @@ class World:
         self.partial = 0  # of them those of incomplete gangs, which a plan never makes
         self._placed = 0  # gangs that do
         self._shed_at = 0  # when somebody was last given up
+        self._reclaimed: dict[str, int] = {}  # when each queue last took back
         self._log, self._witnesses = log, tuple(witnesses)
         self._ahead: list[Happening] = []
         self._sequence = 0
@@ -195,6 +196,7 @@ class World:
             forecast_at=forecast_at,
             changed=changed,
             shed_at=self._shed_at,
+            reclaimed=dict(self._reclaimed),
         )
 
     # Arrivals
@@ -242,7 +244,7 @@ class World:
             life.state, life.seen, life.reservation = model.State.CLAIMING, None, None
             life.claim = replace(claiming.claim, committed=True)
             if claiming.reclaims:
-                life.reclaimed = now
+                self._reclaimed[claiming.queue] = now
             self._log.note(now, "claimed", life.work.key, _places(claiming.claim.groups))
         for admission in plan.admit:
             self._admit(admission, now)

@@ -15,7 +15,7 @@ from typing import Any
 from lstqueue.api import names
 from lstqueue.engine import model
 from lstqueue.jobs import inline, views
-from lstqueue.operator import allowances, fitting, guard, histories, namespaces, records, units
+from lstqueue.operator import allowances, fitting, guard, histories, namespaces, occasions, records, units
 from lstqueue.operator import ledger as ledgers
 from lstqueue.operator import occupancy as occupancies
 from lstqueue.operator import queues as queue_views
@@ -44,6 +44,7 @@ class Cache:
         self.guard = guard.Guard()
         self.records: dict[str, Record] = {}
         self.queues: dict[str, queue_views.QueueView] = {}
+        self.occasions = occasions.Occasions(self.queues, self.apply_queue)
         self.occupancy = occupancies.Occupancy()
         self.nodes = self.occupancy.nodes
         self.namespaces = namespaces.Namespaces()

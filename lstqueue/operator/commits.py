@@ -22,6 +22,7 @@ from lstqueue.operator import (
     histories,
     holding,
     ledger,
+    occasions,
     outbox,
     records,
     runs,
@@ -93,7 +94,7 @@ class Commits:
         """
         job = record.ledger
         assert job.spec is not None
-        placed = place(job, admission, at=self._now(), unit=record.unit.uid if record.unit else "")
+        placed = steps.placed(job, admission, at=self._now(), unit=record.unit.uid if record.unit else "")
         groups, words = record.shapes or (), self._words(record, update)
         record.ungated_at = 0
 
@@ -129,7 +130,7 @@ class Commits:
         assert job.spec is not None
         groups, words = record.shapes or (), self._words(record, update)
         claimed = replace(claiming.claim, committed=True)
-        reclaimed = self._now() if claiming.reclaims else 0
+        before = self._cache.occasions.begin(claiming.queue, self._now()) if claiming.reclaims else None
 
         def make(seen: ledger.Ledger) -> Said | None:
             if not self._may_take(seen, job, claiming.queue):
@@ -141,7 +142,6 @@ class Commits:
                 claim=claimed,
                 reservation=None,
                 claim_queue=claiming.queue,
-                reclaimed=reclaimed or seen.status.reclaimed,
                 gang=statuses.gang_text(groups) or seen.status.gang,
                 published=replace(published, code=None),
                 held="",
@@ -149,7 +149,9 @@ class Commits:
             return Said(status, "Claiming", words=words, promised=promised)
 
         said = published_by(update) if update else job.status.published
-        self._submit(record, make, Urgency.COMMIT, said=said, claiming=claimed, promised=promised)
+        self._submit(
+            record, make, Urgency.COMMIT, said=said, claiming=claimed, promised=promised, before=before
+        )
 
     def drop(self, record: caches.Record, drop: model.Drop) -> None:
         """Give up a claim; its owner waits again, and avoids the nodes that did not come free."""
@@ -364,6 +366,7 @@ class Commits:
         assumed: ledger.Admission | None = None,
         claiming: model.Claim | None = None,
         promised: records.Promised | None = None,
+        before: occasions.Write | None = None,
     ) -> None:
         """Queue a status write. `make` gets the ledger entry when its turn comes and may return None."""
         uid, generation, wrote = record.ledger.uid, record.ledger.generation, False
@@ -385,6 +388,8 @@ class Commits:
             body = self._body(job, asked) if asked is not None else {}
             if body:
                 try:
+                    if before is not None:
+                        await before(self._api)
                     raw = await self._api.patch_status(port.DEADLINE_JOBS, job.namespace, job.name, body)
                 except (port.ForbiddenError, port.InvalidError):
                     settle()
@@ -474,25 +479,3 @@ def _shape(job: ledger.Ledger) -> str:
 def published_by(update: model.Update) -> model.Published:
     """Return what a status will publish once an update is written."""
     return model.Published(band=update.band, code=update.code, verdict=update.verdict, slack=update.slack)
-
-
-def place(job: ledger.Ledger, admission: model.Admission, *, at: int, unit: str = "") -> ledger.Admission:
-    """Give every rank its node: ranks ascend along the nodes in the order the placement has them.
-
-    `unit` is the UID of the existing object that it is for.
-    """
-    assert job.spec is not None
-    groups, rank = [], 0
-    for (name, _), placement in zip(job.spec.groups, admission.groups, strict=True):
-        nodes = []
-        for node, count in placement.nodes:
-            nodes.append((node, tuple(range(rank, rank + count))))
-            rank += count
-        groups.append(ledger.GroupAdmission(name, placement.pool, tuple(nodes)))
-    return ledger.Admission(
-        at=at,
-        queue=admission.queue,
-        shape=job.spec.shape,
-        groups=tuple(groups),
-        job_uid=unit,
-    )

@@ -135,7 +135,6 @@ class Status:
     suspended_for: str = ""
     displaced_by: tuple[str, ...] = ()
     preempted_at: tuple[int, ...] = ()
-    reclaimed: int = 0
     saved: int = 0
     wasted: int = 0
     best_effort: bool = False
@@ -319,7 +318,6 @@ def _status(raw: Object, generation: int) -> Status:
         suspended_for=lenient.text(suspension.get("for")),
         displaced_by=lenient.texts(raw.get("displacedBy")),
         preempted_at=lenient.moments(raw.get("preemptedAt")),
-        reclaimed=lenient.time(raw.get("reclaimedAt")),
         saved=lenient.duration(raw.get("saved")),
         wasted=lenient.count(raw.get("wasted")),
         best_effort=bool(raw.get("bestEffort")),

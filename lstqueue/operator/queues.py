@@ -92,6 +92,11 @@ class QueueView:
         """How long (ms) a gang is expected to run that does not say."""
         return self.defaults.estimate
 
+    @property
+    def reclaimed(self) -> int:
+        """When it last took back what it had lent, as its status says (ms since the epoch, 0 for never)."""
+        return lenient.time((self.status or {}).get("reclaimedAt"))
+
     def as_of(self, now: int) -> model.Queue:
         """Return what the engine is told at `now` (ms since the epoch)."""
         return replace(self.engine, windows=windows.as_of(self.windows, now)) if self.windows else self.engine

@@ -88,6 +88,7 @@ def build(
         ),
         shed_at=shed_at,
         foreign=cache.occupancy.foreign(),
+        reclaimed=cache.occasions.by_queue(),
     )
 
 
@@ -169,7 +170,6 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         suspensions=runs.preempted_at(status),
         wasted=status.wasted,
         displaced_by=status.displaced_by,
-        reclaimed=status.reclaimed,
         keeps_band=spec.on_missed == "Continue",
         labelled=bool(job.unit_uid),
         expired=spec.expired,

@@ -102,7 +102,6 @@ _MACHINE: Mapping[str, _Field] = {
         lambda status: status.preempted_at[-deadlinejob_status.SUSPENSIONS :],
         lambda job, held: [*map(times.format, held)] or None,
     ),
-    "reclaimedAt": (lambda status: status.reclaimed, lambda job, held: _exact(held)),
     "saved": (lambda status: status.saved, lambda job, held: _lasted(held) if held else None),
     "wasted": (lambda status: status.wasted, lambda job, held: held or None),
     "historyKey": (lambda status: status.like, lambda job, held: held or None),

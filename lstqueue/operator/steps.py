@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from lstqueue.engine import model
 from lstqueue.jobs import batch, views
 from lstqueue.kube import port
 from lstqueue.operator import ledger, members, units
@@ -168,4 +169,26 @@ def suspended(
         admission=status.admission if keeps else None,
         claim=None,
         reservation=None,
+    )
+
+
+def placed(job: ledger.Ledger, admission: model.Admission, *, at: int, unit: str = "") -> ledger.Admission:
+    """Return the admission that gives every rank its node, ascending along the nodes as placed.
+
+    `unit` is the UID of the existing object that it is for.
+    """
+    assert job.spec is not None
+    groups, rank = [], 0
+    for (name, _), placement in zip(job.spec.groups, admission.groups, strict=True):
+        nodes = []
+        for node, count in placement.nodes:
+            nodes.append((node, tuple(range(rank, rank + count))))
+            rank += count
+        groups.append(ledger.GroupAdmission(name, placement.pool, tuple(nodes)))
+    return ledger.Admission(
+        at=at,
+        queue=admission.queue,
+        shape=job.spec.shape,
+        groups=tuple(groups),
+        job_uid=unit,
     )

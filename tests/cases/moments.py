@@ -76,7 +76,6 @@ def jobs(draw: st.DrawFn, number: int, crowded: bool, queues: list[str]) -> mode
         wasted=draw(st.sampled_from([0, 0, 2])),
         displaced_by=draw(st.sampled_from([(), (), (f"u{number + 1}",)])),
         keeps_band=draw(st.integers(0, 5)) == 0,
-        reclaimed=draw(st.sampled_from([0, 0, 0, NOW - 10 * MINUTE, NOW - HOUR])),
     )
 
 
@@ -174,7 +173,9 @@ def snapshots(draw: st.DrawFn) -> model.Snapshot:
         queues, shared = draw(cohorts(queues)), ["lst", "edf"]
     made = tuple(draw(jobs(number, crowded, shared or ["lst"])) for number in range(draw(st.integers(0, 12))))
     at = draw(st.sampled_from([0, NOW - 10 * MINUTE, NOW - 10_000, NOW]))
-    return model.Snapshot(nodes, queues, made, at, draw(st.booleans()))
+    last = st.sampled_from([0, 0, 0, NOW - 10 * MINUTE, NOW - HOUR])
+    reclaimed = {queue.name: draw(last) for queue in queues if queue.cohort}
+    return model.Snapshot(nodes, queues, made, at, draw(st.booleans()), reclaimed=reclaimed)
 
 
 def apply(snapshot: model.Snapshot, plan: model.Plan) -> model.Snapshot:

@@ -114,7 +114,6 @@ FULL: Object = {
     },
     "suspension": {"reason": "Preempted", "since": "2026-03-01T19:00:00Z", "for": "uid-urgent"},
     "preemptedAt": ["2026-03-01T17:00:00Z", "2026-03-01T18:30:00Z"],
-    "reclaimedAt": "2026-03-01T17:30:00Z",
     "displacedBy": ["uid-first", "uid-urgent"],
     "saved": "1h30m500ms",
     "wasted": 1,
@@ -163,5 +162,6 @@ QUEUE_STATUS: Object = {
     ],
     "met": 7,
     "missed": 0,
+    "reclaimedAt": "2026-03-01T17:30:00Z",
     "conditions": FULL["conditions"],
 }

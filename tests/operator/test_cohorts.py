@@ -49,7 +49,7 @@ async def test_a_lender_has_its_nominal_quota_back_and_nothing_nominal_is_suspen
         await made.until_phase("mine", "Running", within="16m")
         assert made.condition("two", "Suspended")["reason"] == "Reclaimed"
         assert made.phase("one") == "Running"
-        assert made.status("mine")["reclaimedAt"]
+        assert made.store.get(port.GPU_QUEUES, None, "blue")["status"]["reclaimedAt"]
         assert usage(made, "red")["borrowed"] in ("0", "8")
         await made.until(lambda: usage(made, "red")["borrowed"] == "0", "red has given back")
         await made.restart()
@@ -57,6 +57,27 @@ async def test_a_lender_has_its_nominal_quota_back_and_nothing_nominal_is_suspen
         await made.until_all("Succeeded", "one", "two", within="9h")
         assert "runs" in made.status("two")
         assert [run["reason"] for run in made.status("one").get("runs", ())] in ([], ["Succeeded"])
+
+
+@cluster.virtual
+async def test_a_queue_knows_when_it_took_back_though_the_job_that_did_is_gone() -> None:
+    async with cluster.run(nodes=3) as made:
+        made.queue("red", gpus=8, cohort="ml")
+        made.queue("blue", gpus=16, cohort="ml")
+        for name in ("one", "two", "three"):
+            made.submit(name, group(run_for="9h"), queue="red", estimatedDuration="9h", deadlineIn="90h")
+        await made.until_all("Running", "one", "two", "three")
+        await made.rest("20m")
+        made.submit("mine", group(run_for="1h"), queue="blue", estimatedDuration="1h")
+        await made.until_phase("mine", "Running", within="5m")
+        made.delete("mine")
+        await made.restart()
+        made.submit("other", group(run_for="1h", gpus=8), queue="blue", estimatedDuration="1h")
+        made.submit("more", group(run_for="1h", gpus=8), queue="blue", estimatedDuration="1h")
+        await made.rest("10m")
+        ran = [name for name in ("one", "two", "three") if made.phase(name) == "Running"]
+        assert len(ran) >= 2, "only one of them had to leave"
+        await made.until_all("Running", "other", "more", within="20m")
 
 
 @cluster.virtual

@@ -33,8 +33,11 @@ class Teams(fray.Preemptions):
         for claiming in plan.claim:
             if claiming.reclaims:
                 self.reclaims.setdefault(claiming.queue, []).append(self.now)
-                self.units[claiming.uid].set(reclaimed=self.now)
         super().apply(plan)
+
+    def snapshot(self) -> model.Snapshot:
+        last = {queue: times[-1] for queue, times in self.reclaims.items()}
+        return dataclasses.replace(super().snapshot(), reclaimed=last)
 
     def use(self, queue: str) -> int:
         """GPUs that jobs of a queue own or claim."""

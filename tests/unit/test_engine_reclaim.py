@@ -37,10 +37,10 @@ def written(snapshot: model.Snapshot, plan: model.Plan) -> model.Snapshot:
     for job in snapshot.jobs:
         if (made := claims.get(job.uid)) is not None:
             claim = dataclasses.replace(made.claim, committed=True)
-            when = plan.now if made.reclaims else job.reclaimed
-            job = dataclasses.replace(job, state=model.State.CLAIMING, claim=claim, reclaimed=when)
+            job = dataclasses.replace(job, state=model.State.CLAIMING, claim=claim)
         jobs.append(job)
-    return dataclasses.replace(snapshot, jobs=tuple(jobs))
+    last = {one.queue: plan.now for one in plan.claim if one.reclaims}
+    return dataclasses.replace(snapshot, jobs=tuple(jobs), reclaimed={**snapshot.reclaimed, **last})
 
 
 def test_a_lender_has_back_what_it_lent_without_waiting_for_its_last_moment() -> None:
@@ -104,12 +104,21 @@ def test_who_ends_before_long_is_waited_for() -> None:
 
 
 def test_a_queue_takes_back_on_one_occasion_per_grace() -> None:
-    third = lender("k", reclaimed=NOW - 10 * MINUTE, state=model.State.HELD_BACK, held_back="is paused")
-    plan = teams.passed(lent(third))
+    again = dataclasses.replace(lent(), reclaimed={"a": NOW - 10 * MINUTE})
+    plan = teams.passed(again)
     assert plan.claim == ()
     assert plan.wake_at is not None
     assert plan.wake_at <= NOW + 5 * MINUTE
-    assert taken(teams.passed(lent(third), now=NOW + 5 * MINUTE)) == {"j": {"w"}}
+    assert taken(teams.passed(again, now=NOW + 5 * MINUTE)) == {"j": {"w"}}
+
+
+def test_who_took_back_and_is_gone_or_elsewhere_leaves_the_occasion_with_its_queue() -> None:
+    """j takes back, ends at once, and k of the same queue, or j of another, wants the next."""
+    snapshot = dataclasses.replace(lent(), queues=(team("a"), B, team("c")))
+    snapshot = dataclasses.replace(written(snapshot, teams.passed(snapshot)), jobs=lent(uid="k").jobs)
+    assert teams.passed(snapshot, now=NOW + 5 * MINUTE).claim == ()
+    moved = dataclasses.replace(snapshot, jobs=lent(queue="c").jobs)
+    assert taken(teams.passed(moved, now=NOW + 5 * MINUTE)) == {"j": {"w"}}
 
 
 def test_on_one_occasion_many_jobs_take_back() -> None:
@@ -189,8 +198,8 @@ def test_who_waits_reads_why_nobody_gives_back() -> None:
     assert 'Of 1 job in cohort "ml" that run on borrowed quota 0 may be suspended' in told(young)
     poor = dataclasses.replace(lent(), queues=(team("a", 0), team("b", 16)))
     assert 'Queue "a" would have to borrow for it' in told(poor)
-    again = lender("k", reclaimed=NOW - 10 * MINUTE, state=model.State.HELD_BACK, held_back="is paused")
-    assert "may take back what it lent in 5m again: it does so once in 15m" in told(lent(again))
+    again = dataclasses.replace(lent(), reclaimed={"a": NOW - 10 * MINUTE})
+    assert "may take back what it lent in 5m again: it does so once in 15m" in told(again)
 
 
 def test_not_even_a_promise_takes_the_nominal_room_of_another_queue() -> None:
