@@ -85,3 +85,20 @@ async def test_it_is_written_once_while_others_take_their_time_to_leave() -> Non
         assert len([call for call in written if (call.verb, call.name) == ("patch", "wide")]) <= 4
         assert made.operator.loop.passes - passes <= 30
         await made.until_phase("wide", "Running", within="3m")
+
+
+@cluster.virtual
+async def test_who_was_held_back_starts_as_soon_as_the_room_is_kept_no_more() -> None:
+    async with cluster.run(nodes=4) as made:
+        made.queue(preemption={"withinQueue": "NoHarm"})
+        for number in range(4):
+            hours = f"{9 * number + 2}h"
+            made.submit(f"holder-{number}", group(run_for=hours), estimatedDuration=hours, preemptible=False)
+        await made.until_all("Running", *[f"holder-{number}" for number in range(4)])
+        made.submit("wide", group(replicas=2, run_for="1h"), deadlineIn="60h", estimatedDuration="1h")
+        await made.until(lambda: "reservation" in made.status("wide"), "room is kept for it")
+        made.submit("small", group(run_for="20h"), deadlineIn="90h", estimatedDuration="20h")
+        await made.until(lambda: made.code("small") == "Reserved", "it is held back", within="5h")
+        made.edit("wide", deadlineIn="4h")  # at its last moment, for which there is another way
+        await made.until(lambda: "reservation" not in made.status("wide"), "nothing is kept", within="1m")
+        await made.until_phase("small", "Admitted", "Running", within="30s")
