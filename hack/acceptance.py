@@ -13,33 +13,72 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import hashlib
 import json
+import operator
 import pathlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lstqueue.evaluate import command, output, paired, policies
+import lstqueue
+from lstqueue.evaluate import command, output, paired
 
 RECORD = pathlib.Path(__file__).parent.parent / "docs" / "evaluation-record.json"
 ITP, PHILLY = "elasticflow-itp", "chronus-philly"
 DRAWN = {"deadlines": "uniform:1.1:3.0"}
 KEPT = (
     "seed", "jobs", "deadline_jobs", "met", "deadline_ratio", "gpu_hour_ratio", "wide_jobs", "wide_met",
-    "preemptions_per_job", "lost_gpu_share", "best_effort_jct_mean_s", "best_effort_fruitless_most", "bound",
-    "share_of_bound", "passes", "digest",
+    "preemptions_per_job", "lost_gpu_share", "best_effort_jct_mean_s", "best_effort_fruitless_most",
+    "promised_ratio", "promises_broken", "bound", "share_of_bound", "passes", "digest",
 )  # fmt: skip
 """Figures that the record keeps of a replay: all of them the same wherever it runs."""
 
 
 @dataclass(frozen=True)
+class Floor:
+    """What a figure must reach: in the mean over seeds, or with `each` at every seed.
+
+    With `row` it is `value` times the mean of that row.
+    """
+
+    key: str
+    op: str
+    value: float
+    each: bool = False
+    row: str = ""
+
+    def holds(
+        self, found: Sequence[Mapping[str, Any]], rows: Mapping[str, Sequence[Mapping[str, Any]]]
+    ) -> bool:
+        """Whether it does; not where a figure, or the other row, is missing."""
+        mean = interval(found, self.key)
+        theirs = interval(rows.get(self.row, ()), self.key) if self.row else None
+        if mean is None or (self.row and theirs is None):
+            return False
+        limit = self.value if theirs is None else self.value * theirs.mean
+        compared = operator.ge if self.op == ">=" else operator.le
+        return all(compared(value, limit) for value in (mean.values if self.each else (mean.mean,)))
+
+
+def at_least(key: str, value: float, *, each: bool = False, row: str = "") -> Floor:
+    """A figure that must be as high."""
+    return Floor(key, ">=", value, each, row)
+
+
+def at_most(key: str, value: float, *, row: str = "") -> Floor:
+    """A figure that must be as low."""
+    return Floor(key, "<=", value, row=row)
+
+
+@dataclass(frozen=True)
 class Row:
-    """A trace and a cluster, and what must be reached in the mean over seeds; below zero: at most that."""
+    """A trace and a cluster, and what must be reached."""
 
     trace: str
     nodes: int
-    floors: Mapping[str, float]
+    floors: Sequence[Floor] = ()
     seeds: int = 5
     policy: str = "lst"
     bound: bool = False
@@ -51,62 +90,85 @@ C03, C04 = f"elasticflow:{ITP}/cluster03.csv.gz", f"elasticflow:{ITP}/cluster04.
 SLO = f"chronus:{PHILLY}/trace_job_Philly_SLO.csv.gz"
 MIX1 = f"chronus:{PHILLY}/trace_job_Philly_MIX1.csv.gz"
 SDSC = "swf:pwa-sdsc-blue/SDSC-BLUE-2000-4.2-cln.w28-31.swf.gz"
-FAIR = {
-    "deadline_ratio": 0.885, "gpu_hour_ratio": 0.64, "wide_met": 114, "preemptions_per_job": -0.35,
-    "lost_gpu_share": -0.01,
-}  # fmt: skip
+FAIR = (
+    at_least("deadline_ratio", 0.885), at_least("deadline_ratio", 0.875, each=True),
+    at_least("gpu_hour_ratio", 0.64), at_least("wide_met", 114), at_most("preemptions_per_job", 0.35),
+    at_most("lost_gpu_share", 0.01),
+)  # fmt: skip
+PROMISED = (at_most("promises_broken", 0),)
 ROWS = {
     "cluster03": Row(C03, 16, FAIR, bound=True, more=DRAWN),
     "cluster03-1m": Row(C03, 16, FAIR, bound=True, pass_every="1m", more=DRAWN),
     "promises-03": Row(
         C03,
         16,
-        {"promised_ratio": 0.40, "deadline_ratio": 0.875, "promises_broken": -0.5},
+        (*PROMISED, at_least("promised_ratio", 0.40), at_least("deadline_ratio", 0.875)),
         policy="lst-promises",
         more=DRAWN,
     ),
     "promises-04": Row(
         C04,
         64,
-        {"promised_ratio": 0.85, "deadline_ratio": 0.986, "promises_broken": -0.5},
+        (*PROMISED, at_least("promised_ratio", 0.85), at_least("deadline_ratio", 0.986)),
         seeds=1,
         policy="lst-promises",
         more=DRAWN,
     ),
-    "cluster03-13": Row(C03, 13, {"deadline_ratio": 0.850}, bound=True, more=DRAWN),
-    "cluster03-20": Row(C03, 20, {"deadline_ratio": 0.917}, bound=True, more=DRAWN),
+    "cluster03-13": Row(C03, 13, (at_least("deadline_ratio", 0.850),), bound=True, more=DRAWN),
+    "cluster03-20": Row(C03, 20, (at_least("deadline_ratio", 0.917),), bound=True, more=DRAWN),
     "cluster04": Row(
-        C04, 64, {"deadline_ratio": 0.996, "gpu_hour_ratio": 0.97, "wide_met": 435}, seeds=1, more=DRAWN
+        C04,
+        64,
+        (at_least("deadline_ratio", 0.996), at_least("gpu_hour_ratio", 0.97), at_least("wide_met", 435)),
+        seeds=1,
+        more=DRAWN,
     ),
-    "cluster04-48": Row(C04, 48, {}, seeds=1, more=DRAWN),
-    "cluster04-48-edf": Row(C04, 48, {}, seeds=1, policy="edf-preempt-late-drop", more=DRAWN),
+    "cluster04-48": Row(
+        C04, 48, (at_least("deadline_ratio", 1.0, row="cluster04-48-edf"),), seeds=1, more=DRAWN
+    ),
+    "cluster04-48-edf": Row(C04, 48, seeds=1, policy="edf-preempt-late-drop", more=DRAWN),
     "slo": Row(
         SLO,
         120,
-        {"deadline_ratio": 0.994, "gpu_hour_ratio": 0.80, "wide_met": 82, "preemptions_per_job": -0.30},
+        (
+            at_least("deadline_ratio", 0.994), at_least("gpu_hour_ratio", 0.80), at_least("wide_met", 82),
+            at_most("preemptions_per_job", 0.30),
+        ),
         seeds=1,
     ),
-    "mix1": Row(MIX1, 120, {"deadline_ratio": 0.999, "best_effort_fruitless_most": -10}, seeds=1),
-    "mix1-easy": Row(MIX1, 120, {}, seeds=1, policy="easy"),
-    "sdsc": Row(
-        SDSC, 144, {"deadline_ratio": 0.95}, seeds=1, more={"deadlines": "sdsc", "estimates": "last-two"}
+    "mix1": Row(
+        MIX1,
+        120,
+        (
+            at_least("deadline_ratio", 0.999), at_most("best_effort_fruitless_most", 10),
+            at_most("best_effort_jct_mean_s", 1.3, row="mix1-easy"),
+        ),
+        seeds=1,
     ),
+    "mix1-easy": Row(MIX1, 120, seeds=1, policy="easy"),
+    "sdsc": Row(
+        SDSC,
+        144,
+        (at_least("deadline_ratio", 0.95),),
+        seeds=1,
+        more={"deadlines": "sdsc", "estimates": "last-two"},
+    ),
+}  # fmt: skip
+ABLATIONS: Mapping[str, str] = {
+    "as it is": "lst",
+    "nobody shed": "lst:shedding=false",
+    "the shed count once": "lst:shed_weight=1",
+    "the late keep their band": "lst-no-demotion",
+    "no reservations": "lst:reserve_most=0",
+    "guests on what a reservation leaves of a node": "lst:reserve_whole=false",
+    "reservations at the last moment too": "lst:reserve_early=false",
+    "the late share": "lst:share_late=true",
+    "plain slack in the order": "lst:overhead_share=0.0",
+    "trigger without a share of the run time": "lst:trigger_share=0.0",
+    "no wait for checkpoints": f"lst:unsaved_most={1 << 40}",
+    "no margin of harm": "lst:harm_margin=0",
 }
-ABLATIONS: Mapping[str, Mapping[str, Any]] = {
-    "as it is": {},
-    "nobody shed": {"shedding": False},
-    "the shed count once": {"shed_weight": 1},
-    "the late keep their band": {"late": True},
-    "no reservations": {"reserve_most": 0},
-    "guests on what a reservation leaves of a node": {"reserve_whole": False},
-    "reservations at the last moment too": {"reserve_early": False},
-    "the late share": {"share_late": True},
-    "plain slack in the order": {"overhead_share": 0.0},
-    "trigger without a share of the run time": {"trigger_share": 0.0},
-    "no wait for checkpoints": {"unsaved_most": 1 << 40},
-    "no margin of harm": {"harm_margin": 0},
-}
-"""Rules of `lst` by what is changed of them in `model.Config`."""
+"""Policies that are `lst` but for one rule, by what is changed."""
 
 
 def options(row: Row, folder: pathlib.Path) -> Iterator[command.Options]:
@@ -141,18 +203,44 @@ def replayed(row: Row, folder: pathlib.Path) -> Iterator[dict[str, Any]]:
 
 def interval(found: Sequence[Mapping[str, Any]], key: str) -> paired.Interval | None:
     """The mean of a figure and how sure it is; None where a replay has none."""
-    values = [one[key] for one in found]
-    return None if None in values else paired.interval([float(value) for value in values])
+    values = [one.get(key) for one in found]
+    return None if None in values or not values else paired.interval([float(value) for value in values])
 
 
-def missed(row: Row, found: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The figures whose floors a row has not reached."""
-    names: list[str] = []
-    for key, floor in row.floors.items():
-        mean = interval(found, key)
-        if mean is None or not (mean.mean >= floor if floor >= 0 else mean.mean <= -floor):
-            names.append(key)
-    return names
+def missed(
+    row: Row, found: Sequence[Mapping[str, Any]], rows: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> list[str]:
+    """The figures whose floors a row has not reached, of `rows` with what else is recorded."""
+    return list(dict.fromkeys(floor.key for floor in row.floors if not floor.holds(found, rows)))
+
+
+def fingerprint() -> str:
+    """What says which engine and evaluator these are: a digest of all their sources."""
+    root = pathlib.Path(lstqueue.__file__).parent
+    found = hashlib.sha256()
+    for room in ("engine", "evaluate", "topology"):
+        for path in sorted((root / room).rglob("*.py")):
+            found.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def stamp(row: Row, folder: pathlib.Path) -> dict[str, Any]:
+    """What a row was replayed with: options, the trace by its digest, and the engine."""
+    asked = dataclasses.asdict(next(options(row, folder)))
+    told = {name: value for name, value in asked.items() if name not in ("trace", "seed") and value}
+    trace = (folder / row.trace.partition(":")[2]).read_bytes()
+    return {"options": told, "trace_sha256": hashlib.sha256(trace).hexdigest(), "engine": fingerprint()}
+
+
+def stale(record: Mapping[str, Any]) -> Iterator[str]:
+    """Say which rows are not of the engine that is here."""
+    now = fingerprint()
+    for name in record["rows"]:
+        engine = record.get("stamps", {}).get(name, {}).get("engine")
+        if engine is None:
+            yield f"{name}: recorded without a stamp, so of an engine that is not known"
+        elif engine != now:
+            yield f"{name}: of another engine ({engine}, now {now})"
 
 
 COLUMNS = (
@@ -168,7 +256,7 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
     yield "|---" * (len(COLUMNS) + 2) + "|"
     for name, row in ROWS.items():
         if name in record["rows"]:
-            yield _line(f"`{name}`", row, record["rows"][name])
+            yield _line(f"`{name}`", row, record["rows"][name], record["rows"])
     for name, variants in record["ablations"].items():
         yield ""
         yield f"| `{name}`, seeds | " + " | ".join(title for _, title, _ in COLUMNS[:-1]) + " |"
@@ -178,11 +266,18 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
             yield f"| {words}, {len(found)} | " + " | ".join(cells) + " |"
 
 
-def _line(name: str, row: Row, found: Sequence[Mapping[str, Any]]) -> str:
-    below = missed(row, found)
+def _line(
+    name: str,
+    row: Row,
+    found: Sequence[Mapping[str, Any]],
+    rows: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> str:
+    below = missed(row, found, rows)
     cells = [_cell(found, key, digits) for key, _, digits in COLUMNS]
     told = [f"**{cell}**" if key in below else cell for cell, (key, _, _) in zip(cells, COLUMNS, strict=True)]
-    return f"| {name} | {len(found)} | " + " | ".join(told) + " |"
+    seeds = f"{len(found)}" if len(found) >= row.seeds else f"{len(found)} of {row.seeds}: incomplete"
+    others = [f"**{key}**" for key in below if key not in {column for column, _, _ in COLUMNS}]
+    return f"| {', '.join([name, *others])} | {seeds} | " + " | ".join(told) + " |"
 
 
 def _cell(found: Sequence[Mapping[str, Any]], key: str, digits: int) -> str:
@@ -191,16 +286,6 @@ def _cell(found: Sequence[Mapping[str, Any]], key: str, digits: int) -> str:
         return "-"
     sure = "" if mean.half is None else f" ± {mean.half:.{digits}f}"
     return f"{mean.mean:.{digits}f}{sure}"
-
-
-def _changed(row: Row, words: str) -> Row:
-    """The same row under a policy of its own, with one rule changed."""
-    over, base = dict(ABLATIONS[words]), policies.named(row.policy)
-    if over.pop("late", False):
-        over["switches"] = policies.switches.Switches(demotes_late=False)
-    made = policies.Policy(words, words, {**base.config, **over}, base.queue)
-    policies._BY_NAME[words] = made  # of this process alone
-    return dataclasses.replace(row, policy=words)
 
 
 def main() -> int:
@@ -219,6 +304,7 @@ def main() -> int:
         record = json.loads(asked.record.read_text())
     if asked.shows:
         print("\n".join(lines(record)))
+        print("\n".join(stale(record)), file=sys.stderr)
         return 0
     if asked.folder is None or not asked.folder.is_dir():
         parser.error("FOLDER must be the folder with the traces (docs/traces.md says where they are)")
@@ -226,19 +312,21 @@ def main() -> int:
         parser.error(f"{', '.join(unknown)}: no such row; there are {', '.join(ROWS)}")
     if asked.ablate:
         row = ROWS[asked.ablate]
-        row = dataclasses.replace(row, floors={}, seeds=asked.seeds or row.seeds, bound=False)
+        row = dataclasses.replace(row, floors=(), seeds=asked.seeds or row.seeds, bound=False)
         for words in asked.only or ABLATIONS:
             print(words, file=sys.stderr)
             variants = record["ablations"].setdefault(asked.ablate, {})
-            _put(asked.record, record, variants, words, replayed(_changed(row, words), asked.folder))
+            changed = dataclasses.replace(row, policy=ABLATIONS[words])
+            _put(asked.record, record, variants, words, replayed(changed, asked.folder))
         return 0
     below = 0
     for name in asked.rows or ROWS:
         print(name, file=sys.stderr)
+        record.setdefault("stamps", {})[name] = stamp(ROWS[name], asked.folder)
         _put(asked.record, record, record["rows"], name, replayed(ROWS[name], asked.folder))
-        names = missed(ROWS[name], record["rows"][name])
+        names = missed(ROWS[name], record["rows"][name], record["rows"])
         below += len(names)
-        print(_line(name, ROWS[name], record["rows"][name]), *names, flush=True)
+        print(_line(name, ROWS[name], record["rows"][name], record["rows"]), *names, flush=True)
     return below
 
 

@@ -81,6 +81,11 @@ ALL = (
     Policy("lst-no-reserve", "lst that keeps no room for those that wait", config={"reserve_most": 0}),
     Policy("lst-no-share", "lst without a share for best-effort work", config={"sharing": False}),
     Policy(
+        "lst-no-demotion",
+        "lst whose late jobs keep their place",
+        config={"switches": switches.Switches(demotes_late=False)},
+    ),
+    Policy(
         "lst-plain",
         "lst without preemption, shedding, reservations and a best-effort share",
         config=_BARE,

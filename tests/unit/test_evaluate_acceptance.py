@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from cases import trace_files
-from lstqueue.evaluate import command, output
+from lstqueue.evaluate import command, output, policies
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -76,3 +76,32 @@ def test_the_page_shows_what_is_recorded() -> None:
     page = (ROOT / "docs" / "evaluation.md").read_text()
     missing = [line for line in made.lines(record) if line not in page]
     assert missing == [], "put what `python hack/acceptance.py --print` says into docs/evaluation.md"
+
+
+def test_a_floor_is_of_each_seed_or_of_another_row_where_it_says_so() -> None:
+    made = acceptance()
+    found = [{"ratio": 0.90}, {"ratio": 0.86}]
+    assert made.at_least("ratio", 0.88).holds(found, {})
+    assert not made.at_least("ratio", 0.88, each=True).holds(found, {})
+    assert made.at_most("ratio", 1.3, row="easy").holds(found, {"easy": [{"ratio": 0.7}]})
+    assert not made.at_most("ratio", 1.3, row="easy").holds(found, {"easy": [{"ratio": 0.6}]})
+    assert not made.at_most("ratio", 1.3, row="easy").holds(found, {})
+    assert not made.at_most("absent", 0).holds(found, {})
+
+
+def test_a_row_of_another_engine_or_with_too_few_seeds_is_said_to_be() -> None:
+    made = acceptance()
+    seed = dict.fromkeys(made.KEPT, 1.0)
+    rows = {"slo": [seed], "cluster03": [seed]}
+    stamps = {"slo": {"engine": made.fingerprint()}, "cluster03": {"engine": "0"}}
+    record = {"rows": rows, "stamps": stamps, "ablations": {}}
+    assert [line.partition(" (")[0] for line in made.stale(record)] == ["cluster03: of another engine"]
+    assert next(made.stale({"rows": rows})).startswith("slo: recorded without a stamp")
+    lines = {line.split(" | ")[0]: line for line in made.lines(record)}
+    assert "| 1 of 5: incomplete |" in lines["| `cluster03`"]
+    assert "| 1 |" in next(line for name, line in lines.items() if "slo" in name)
+
+
+def test_every_ablation_is_a_policy() -> None:
+    for name in acceptance().ABLATIONS.values():
+        assert policies.named(name).name == name
