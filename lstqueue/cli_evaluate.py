@@ -56,13 +56,7 @@ _LOAD = (
     ),
     click.option("--limit", type=click.IntRange(1), help="Take the first so many jobs of the trace."),
 )
-_WORLD = (
-    click.option(
-        "--estimates",
-        default="exact",
-        show_default=True,
-        help="exact, user, lognormal:SIGMA or last-two: what the engine is told of run times.",
-    ),
+_STARTS = (
     click.option(
         "--settings",
         type=click.Choice(["default", "acceptance"]),
@@ -71,11 +65,31 @@ _WORLD = (
         help="What starting, stopping and knowing cost where no option says so.",
     ),
     click.option("--launch", help="From bound to working, at the first start; a duration such as 30s."),
+    click.option("--bind", help="From an admission to pods on their nodes."),
+)
+"""What a start costs, and with that every bound."""
+_COUNTED = (
+    click.option(
+        "--warm-up",
+        default="0s",
+        show_default=True,
+        help="Jobs submitted so soon after the first take part and do not count.",
+    ),
+    click.option(
+        "--cool-down", default="0s", show_default=True, help="The same of those so soon before the last."
+    ),
+)
+_WORLD = (
+    click.option(
+        "--estimates",
+        default="exact",
+        show_default=True,
+        help="exact, user, lognormal:SIGMA or last-two: what the engine is told of run times.",
+    ),
     click.option("--restore", help="The same at every later start."),
     click.option("--checkpoint", help="Run time after which work is saved, again and again; 0s is never."),
     click.option("--grace", help="What pods are given to leave."),
     click.option("--termination", help="What they take of it."),
-    click.option("--bind", help="From an admission to pods on their nodes."),
     click.option("--lag", help="From what happens to when it is known."),
     click.option("--saves-on-suspend", is_flag=True, help="Jobs save their work when they are told to stop."),
     click.option(
@@ -100,15 +114,6 @@ _WORLD = (
         "--maintenance",
         metavar="EVERY:LENGTH[:SHARE]",
         help="Drain the next SHARE of the nodes for LENGTH, EVERY so often, as in 7d:4h:0.25.",
-    ),
-    click.option(
-        "--warm-up",
-        default="0s",
-        show_default=True,
-        help="Jobs submitted so soon after the first take part and do not count.",
-    ),
-    click.option(
-        "--cool-down", default="0s", show_default=True, help="The same of those so soon before the last."
     ),
     click.option(
         "--pass-every", default="1s", show_default=True, help="The least virtual time between two passes."
@@ -137,12 +142,12 @@ REPORT = click.option(
 
 def replayed(command: Command) -> Command:
     """Add what every replay may be told, but for the trace, the policy and the seed."""
-    return _with(command, (*_CLUSTER, *_LOAD, *_WORLD))
+    return _with(command, (*_CLUSTER, *_LOAD, *_STARTS, *_WORLD, *_COUNTED))
 
 
 def _bounded(command: Command) -> Command:
     """Add what a bound depends on, but for the trace and the seed."""
-    return _with(command, (*_CLUSTER, *_LOAD))
+    return _with(command, (*_CLUSTER, *_LOAD, *_STARTS, *_COUNTED))
 
 
 def _with(command: Command, options: tuple[Callable[[Command], Command], ...]) -> Command:
@@ -261,7 +266,6 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     show_default=True,
     help="Bins of the fluid bound; wider is quicker and weaker.",
 )
-@click.option("--launch", default="0s", show_default=True, help="What a job's first start costs.")
 @click.option("--exact", is_flag=True, help="Also the sharper bounds for up to 400 jobs; see --limit.")
 @_bounded
 @_JSON
@@ -274,7 +278,7 @@ def bound(**options: Any) -> None:
     def job() -> int:
         from lstqueue.evaluate import bounding
 
-        return bounding.run(bounding.Asked(**options))
+        return bounding.run(bounding.Asked(**_costed(options, ("launch", "bind"))))
 
     _leave(job)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import pathlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
@@ -29,7 +29,10 @@ class Asked:
     limit: int | None = None
     weight: str = "jobs"
     bin_width: str = "1h"
-    launch: str = "0s"
+    settings: str = "default"
+    costs: Mapping[str, str] = field(default_factory=dict)
+    warm_up: str = "0s"
+    cool_down: str = "0s"
     exact: bool = False
     json_path: pathlib.Path | None = None
 
@@ -40,7 +43,6 @@ def run(asked: Asked) -> int:
     Raises:
         click.ClickException: An option cannot be met, a solver is missing, or a file not be read or written.
     """
-    launch = command.duration(asked.launch, "--launch")
     width = command.duration(asked.bin_width, "--bin")
     if width < 1:
         raise click.BadParameter("bins must be longer than nothing", param_hint="--bin")
@@ -55,11 +57,17 @@ def run(asked: Asked) -> int:
         shake=asked.shake,
         limit=asked.limit,
         inventory=asked.inventory,
+        settings=asked.settings,
+        costs=asked.costs,
+        warm_up=asked.warm_up,
+        cool_down=asked.cool_down,
+        bound=True,
     )
-    shape = command.shape(options)
+    shape, costs = command.checked(options), command.costs(options)
     try:
         load = command.loaded(options, shape)
-        rows = _work_out(asked, load.works, shape.gpus, launch, width)
+        # As `run --bound` has it, so that both say the same of the same options.
+        rows = _work_out(asked, _counted(load, options), shape.gpus, costs.bind + costs.launch, width)
     except (traces.TraceError, deadlines.DeadlineError, bounds.BoundError) as error:
         raise click.ClickException(str(error)) from error
     console.Console().print(_table(asked, rows))
@@ -67,6 +75,15 @@ def run(asked: Asked) -> int:
         made = {"trace": asked.trace, "seed": asked.seed, "weight": asked.weight, "bounds": rows}
         command.write(asked.json_path, json.dumps(made, indent=2) + "\n")
     return 0
+
+
+def _counted(load: workload.Workload, options: command.Options) -> tuple[workload.Work, ...]:
+    """The jobs that count."""
+    since = load.works[0].submit + command.duration(options.warm_up, "--warm-up")
+    until = load.works[-1].submit - command.duration(options.cool_down, "--cool-down")
+    if since > until:
+        raise click.UsageError("--warm-up and --cool-down leave no submission to count; make them shorter")
+    return tuple(work for work in load.works if since <= work.submit <= until)
 
 
 def _work_out(

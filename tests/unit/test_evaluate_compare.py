@@ -110,6 +110,22 @@ def test_bounds_are_printed_and_written(trace: str, tmp_path: pathlib.Path) -> N
     assert "gpu-hours" in hours.output
 
 
+def test_every_command_gives_the_same_bound_for_the_same_options(trace: str, tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("scipy", reason="the extra `evaluate` brings the solvers")
+    one, run, many = (tmp_path / name for name in ("bound.json", "run.json", "compared.json"))
+    shared = ("--trace", trace, "--nodes", "2", "--deadlines", "uniform:1.1:3.0", "--warm-up", "30m")
+    assert _run("bound", *shared, "--launch", "2m", "--json", str(one)).exit_code == 0
+    quick = ("--no-verdicts", "--bound", "--launch", "2m")
+    assert _run("run", *shared, *quick, "--json", str(run)).exit_code == 0
+    two = ("--policy", "fifo", "--policy", "easy", "--seeds", "1", "--json", str(many))
+    result = _run("compare", *shared, *quick, *two)
+    assert result.exit_code == 0, result.output
+    bounds = {round(found["bound"], 5) for found in json.loads(many.read_text())["runs"]}
+    assert bounds == {round(json.loads(run.read_text())["bound"], 5)}
+    assert bounds == {round(json.loads(one.read_text())["bounds"]["fluid"]["share"], 5)}
+    assert all(found["share_of_bound"] is not None for found in json.loads(many.read_text())["runs"])
+
+
 def test_shaken_arrivals_move_deadlines_with_them_and_depend_on_seed_and_row_alone() -> None:
     works = [work(f"j{row}", at=row * MINUTE, due=60 * MINUTE, row=row) for row in range(40)]
     load = workload.Workload("made up", workload.ordered(works))
