@@ -176,23 +176,6 @@ def test_one_that_lost_its_promise_gets_another_when_all_are_forecast_anew() -> 
             assert levels == [model.Level.FEASIBLE]
 
 
-def test_what_binds_a_job_has_another_key_when_the_calendar_has_got_longer() -> None:
-    made = calendar.Calendar(
-        np.array([[8, 8, 8]]),
-        [],
-        [calendar.Entry("s", 40, 400, _bare(0)), calendar.Entry("t", 100, 400, _bare(1))],
-        0,
-    )
-    before = made.until(150)
-    made.add(calendar.Entry("y", 0, 50, _bare(2)))
-    assert made.until(90) != before
-    assert made.until(150) == before
-
-
-def _bare(node: int) -> room.Release:
-    return room.Release("q", np.array([node]), np.array([[8]]), ())
-
-
 def test_one_of_two_places_is_owed_the_larger_of_both() -> None:
     first = calendar.Entry("a", 10, 50, part(0, 4))
     second = calendar.Entry("a", 30, 70, room.Release("q", np.array([0, 1]), np.array([[2, 3]]), ((0, 5),)))
