@@ -196,6 +196,9 @@ def _result(
 ) -> output.Result:
     """The result of a replay that took so many seconds of wall and of CPU time."""
     seen = figures.of(outcome, made.shape)
+    if made.several is not None:  # those without a job, too
+        everyone = {team.name: figures.Queue(0, 0, 0, None, 0.0, None, 0) for team in made.several.teams}
+        seen = dataclasses.replace(seen, by_queue={**everyone, **seen.by_queue})
     if not options.verdicts:  # what is published without a forecast is no verdict that anybody was told
         seen = dataclasses.replace(
             seen, verdicts={}, forecast_kept_share=None, forecast_error_s=figures.Spread()
@@ -237,6 +240,7 @@ class _Prepared:
     log: digest.Log
     meter: Meter
     replay: replay.Replay
+    several: teams.Teams | None
 
 
 def _prepared(options: Options, events: TextIO | None) -> _Prepared:
@@ -286,7 +290,7 @@ def _prepared(options: Options, events: TextIO | None) -> _Prepared:
         )
     if again.counted[0] > again.counted[1]:
         raise click.UsageError("--warm-up and --cool-down leave no submission to count; make them shorter")
-    return _Prepared(load, nodes, spent, policy, books, recorder, log, Meter(), again)
+    return _Prepared(load, nodes, spent, policy, books, recorder, log, Meter(), again, several)
 
 
 def _several(options: Options, policy: policies.Policy, load: workload.Workload) -> teams.Teams | None:

@@ -9,7 +9,7 @@ import pathlib
 import pytest
 from click.testing import CliRunner
 
-from cases import replays
+from cases import replays, reports
 from lstqueue import cli
 from lstqueue.evaluate import teams, workload
 
@@ -120,3 +120,14 @@ def test_a_file_that_says_less_than_it_seems_to_is_refused(path: pathlib.Path, t
     path.write_text(text, encoding="utf-8")
     with pytest.raises(teams.TeamsError, match=words):
         teams.read(path)
+
+
+def test_a_queue_without_jobs_is_listed_and_the_report_has_all_of_them(path: pathlib.Path) -> None:
+    report = path.parent / "report.html"
+    text = FILE + "  - {name: green, gpus: 0, users: [eve]}\n"
+    code, shown, found = evaluated(path, text, "--report", str(report))
+    assert code == 0, shown
+    assert list(found["by_queue"]) == ["red", "blue", "green"]
+    assert found["by_queue"]["green"]["jobs"] == 0
+    page = reports.Page(report.read_text(encoding="utf-8"))
+    assert {"red", "blue", "green"} <= {text for tag, text in page.texts if tag == "th"}

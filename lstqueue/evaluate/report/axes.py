@@ -14,7 +14,8 @@ CHARACTER = 6.6
 BEYOND = 14
 """How far words may stick out to the right of an axis; every drawing leaves that much."""
 _TIMES = (
-    60, 300, 600, 1800, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 5 * DAY, 10 * DAY,
+    1, 2, 5, 10, 30, 60, 300, 600, 1800,
+    HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 5 * DAY, 10 * DAY,
     20 * DAY, 50 * DAY, 100 * DAY, 200 * DAY, 500 * DAY, 1000 * DAY,
 )  # fmt: skip
 _SPANS = (
@@ -75,7 +76,9 @@ def _clock(at: float, step: float) -> str:
     day, rest = divmod(at, DAY)
     if step >= DAY or not rest:
         return f"day {day:.0f}"
-    return f"{rest // HOUR:02.0f}:{rest % HOUR / 60:02.0f}"
+    minutes, seconds = divmod(rest % HOUR, 60)
+    clock = f"{rest // HOUR:02.0f}:{minutes:02.0f}"
+    return clock if step >= 60 else f"{clock}:{seconds:02.0f}"
 
 
 def spans(high: float) -> list[tuple[float, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lstqueue.evaluate.report import bars, curves, gantt, page, plot, series, words
+from lstqueue.evaluate.report import bars, curves, gantt, page, plot, series, svg, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,27 @@ def content(found: Mapping[str, Any], seen: series.Recorded, asked: Asked) -> pa
         tiles=_tiles(found),
         warnings=tuple(_warnings(found)),
         plots=tuple(_plots(found, seen)),
-        tables=(page.figures(found),),
+        tables=(*_queues(found), page.figures(found)),
         found=found,
         settings=tuple(asked.settings),
         command=asked.command,
     )
+
+
+def _queues(found: Mapping[str, Any]) -> list[svg.Element]:
+    """A table of the queues, where there are several."""
+    if not found["by_queue"]:
+        return []
+    head = ("queue", "jobs", "deadlines met", "GPU hours", "mean wait", "gave back")
+    rows = [
+        (
+            words.clean(name), f"{own['jobs']:,}",
+            f"{own['met']:,} of {own['deadline_jobs']:,} ({words.share(own['deadline_ratio'])})",
+            words.count(own["gpu_hours"]), words.span(own["wait_mean_s"]), f"{own['gave_back']:,}",
+        )
+        for name, own in found["by_queue"].items()
+    ]  # fmt: skip
+    return [svg.el("h3", {}, "Queues"), page.table(head, rows, "Queues")]
 
 
 def _headline(found: Mapping[str, Any]) -> str:
