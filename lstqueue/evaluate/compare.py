@@ -110,6 +110,8 @@ class Metric:
         """Read it; None where a replay has none."""
         if self.key == "wide_ratio":
             return found["wide_met"] / found["wide_jobs"] if found["wide_jobs"] else None
+        if self.key == "completed_ratio":
+            return found["completed"] / found["jobs"] if found["jobs"] else None
         value = found["jct_s"]["mean"] if self.key == "jct_mean_s" else found[self.key]
         return None if value is None else float(value)
 
@@ -126,6 +128,7 @@ METRICS = (
     Metric("wide_ratio", "wide gangs %", 100, 1),
     Metric("preemptions_per_job", "suspensions a job", 1, 3),
     Metric("lost_gpu_share", "GPU time lost %", 100, 2),
+    Metric("completed_ratio", "completed %", 100, 1),
     Metric("jct_mean_s", "completion h", 1 / 3600, 2),
     Metric("best_effort_jct_mean_s", "best effort h", 1 / 3600, 2),
 )

@@ -82,7 +82,8 @@ class Figures:
         best_effort_jct_mean_s: Mean from submission to completion of jobs without a deadline.
         best_effort_fruitless_most: The most suspensions in a row of such a job that saved nothing.
         useful_gpu_share: Useful GPU time, of the time that GPUs were held for it.
-        forecast_kept_share: Of jobs that were forecast an end, those that ended within that, all but.
+        forecast_kept_share: Of jobs that were forecast an end, those that ended within that, give or take 5
+            minutes or a tenth of the time since the submission.
         forecast_error_s: By how much the others ended before or after it.
         by_width: Deadline jobs, met and ratio, by GPUs of the gang.
         by_tightness: The same by time from submission to deadline over run time.
@@ -107,7 +108,7 @@ class Figures:
 
     jobs: int
     jobs_not_counted: int
-    load: float
+    load: float | None
     completed: int
     deadline_jobs: int
     met: int
@@ -130,13 +131,13 @@ class Figures:
     jct_s: Spread
     slowdown: Spread
     tardiness_s: Spread
-    gpu_allocation: float
+    gpu_allocation: float | None
     partial_gpu_hours: float
-    partial_gpu_share: float
-    idle_wanted_share: float
-    idle_out_share: float
-    idle_kept_share: float
-    idle_fragment_share: float
+    partial_gpu_share: float | None
+    idle_wanted_share: float | None
+    idle_out_share: float | None
+    idle_kept_share: float | None
+    idle_fragment_share: float | None
     forecast_kept_share: float | None
     forecast_error_s: Spread
     by_width: dict[str, Class]
@@ -172,7 +173,7 @@ def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
     return Figures(
         jobs=len(everybody),
         jobs_not_counted=len(outcome.lives) - len(everybody),
-        load=_ratio(_gpu_ms(everybody, _duration), capacity) or 0.0,
+        load=_ratio(_gpu_ms(everybody, _duration), capacity),
         completed=len(done),
         deadline_jobs=len(dated),
         met=len(met),
@@ -197,14 +198,13 @@ def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
         jct_s=spread([_jct(life) / 1000 for life in done]),
         slowdown=spread([_jct(life) / max(life.work.duration, BOUNDED) for life in done]),
         tardiness_s=spread([ms / 1000 for ms in late]),
-        gpu_allocation=_ratio(outcome.held_loaded, capacity) or 0.0,
+        gpu_allocation=_ratio(outcome.held_loaded, capacity),
         partial_gpu_hours=outcome.partial_loaded / model.HOUR,
-        partial_gpu_share=_ratio(outcome.partial_loaded, capacity) or 0.0,
-        idle_wanted_share=_ratio(outcome.idle_wanted, capacity) or 0.0,
-        idle_out_share=_ratio(outcome.idle_out, capacity) or 0.0,
-        idle_kept_share=_ratio(outcome.idle_kept, capacity) or 0.0,
-        idle_fragment_share=_ratio(outcome.idle_wanted - outcome.idle_out - outcome.idle_kept, capacity)
-        or 0.0,
+        partial_gpu_share=_ratio(outcome.partial_loaded, capacity),
+        idle_wanted_share=_ratio(outcome.idle_wanted, capacity),
+        idle_out_share=_ratio(outcome.idle_out, capacity),
+        idle_kept_share=_ratio(outcome.idle_kept, capacity),
+        idle_fragment_share=_ratio(outcome.idle_wanted - outcome.idle_out - outcome.idle_kept, capacity),
         forecast_kept_share=_ratio(off.count(0), len(off)),
         forecast_error_s=spread([ms / 1000 for ms in off if ms]),
         by_width=_classes(dated, lambda life: width_name(life.work.gpus)),

@@ -114,7 +114,7 @@ class Life:
                 deadline=None if self.given_up else work.deadline,
                 estimate=self.estimate,
                 importance=work.importance,
-                overhead=costs.restore if self.ran else costs.launch,
+                overhead=costs.restore if self.ran else 0,  # an operator is told no launch cost either
                 state=self.state,
                 since=self.since,
                 assigned=self.assigned,

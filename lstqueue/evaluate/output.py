@@ -138,6 +138,7 @@ def _rows(result: Result) -> list[tuple[str, str]]:
         ("suspensions for others, per job", f"{seen.preemptions_per_job:.3f}"),
         ("runs ended by mishaps of nodes", f"{seen.disruptions:,}"),
         ("GPU time lost to both", _share(seen.lost_gpu_share)),
+        ("jobs completed", f"{seen.completed:,} of {seen.jobs:,}"),
         ("wait until the first start", _span(seen.wait_s)),
         ("submission to completion", _span(seen.jct_s)),
         ("the same without a deadline, mean", _hours(seen.best_effort_jct_mean_s)),
@@ -154,7 +155,9 @@ def _rows(result: Result) -> list[tuple[str, str]]:
         share = _share(_of(seen.deadline_ratio, result.bound))
         rows.insert(1, ("no policy could meet more than", f"{_share(result.bound)}; this is {share} of it"))
     if seen.forecast_kept_share is not None:
-        rows.append(("ended within the first forecast", _share(seen.forecast_kept_share)))
+        rows.append(
+            ("ended within the first forecast, 5 min or 10 % aside", _share(seen.forecast_kept_share))
+        )
         rows.append(("error of the other forecasts", _span(seen.forecast_error_s)))
     for level, counts in seen.verdicts.items():
         rows.append((f"first told {level}", f"{counts['met']:,} met, {counts['missed']:,} missed"))

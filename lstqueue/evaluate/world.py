@@ -212,7 +212,7 @@ class World:
             groups = self._groups[work.pods] = tuple(made)
         life = self.jobs[uid] = lives.Life(uid, work, groups, estimate)
         life.queue = "" if self._several is None else self._several.of(work)
-        self._log.note(at, "submitted", work.key)
+        self._log.note(at, "submitted", work.key, [("runs", work.duration), ("due", work.deadline or 0)])
         for witness in self._witnesses:
             witness.arrived(life, at)
         return life

@@ -153,6 +153,32 @@ def test_the_books_notice_who_is_suspended_for_nobody_and_who_ends_early() -> No
     assert books.broken == 2
 
 
+@pytest.mark.parametrize(("saves", "kept"), [(False, 0), (False, 45 * MINUTE), (True, 30 * MINUTE)])
+def test_the_books_notice_a_run_that_keeps_more_or_less_than_it_saved(saves: bool, kept: int) -> None:
+    books, life = check.Books(world.Shape(1, 8), checkpoint=30 * MINUTE, saves_on_suspend=saves), _placed("a")
+    books.arrived(life, EPOCH)
+    books.admitted(life, EPOCH)
+    life.state = model.State.RUNNING
+    order = model.Suspend("a", 1, model.Why.QUEUE_DRAINED, "")
+    books.suspended(life, EPOCH + 45 * MINUTE, order, kept)
+    assert [words.split(" ", 1)[1] for words in books.violations] == [
+        f"job a keeps {kept} ms of a run of {45 * MINUTE} ms"
+    ]
+
+
+def test_the_books_notice_a_start_on_a_node_out_of_service() -> None:
+    books, life = _books(), _placed("a")
+    books.arrived(life, EPOCH)
+    books.serves("node-0", 0, EPOCH)
+    books.admitted(life, EPOCH)
+    assert any("makes 8 GPUs used on node-0 of 0" in words for words in books.violations)
+
+
+def test_jobs_that_all_come_at_once_make_no_load() -> None:
+    seen = figures.of(replays.run([work("a"), work("b")]).outcome, world.Shape(1, 8))
+    assert (seen.load, seen.gpu_allocation, seen.idle_wanted_share) == (None, None, None)
+
+
 def test_the_books_notice_a_job_known_before_it_was_submitted() -> None:
     books = _books()
     books.arrived(_placed("a"), EPOCH - 1)
