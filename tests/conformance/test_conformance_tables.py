@@ -37,7 +37,10 @@ PATHS = [
     ("/apis/node.k8s.io/v1/runtimeclasses", "Name Handler Age"),
     ("/api/v1/serviceaccounts", "Name Age"),
     ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "Name Created At"),
-    ("/apis/lstqueue.dev/v1alpha1/gpuqueues", "Name Order Mode Stop Pending Admitted Running Age"),
+    (
+        "/apis/lstqueue.dev/v1alpha1/gpuqueues",
+        "Name Order Mode Stop Pending Admitted Running Accepted Conflict Age",
+    ),
     (
         "/apis/lstqueue.dev/v1alpha1/deadlinejobs",
         "Name Queue Phase Gang Deadline Slack Verdict Forecast Age Why* Ended*",

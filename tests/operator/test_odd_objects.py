@@ -11,7 +11,7 @@ from manifests import group, own
 
 from lstqueue.jobs import batch, inline
 from lstqueue.kube import port
-from lstqueue.operator import commits, guard, keeper, queue_status, snapshots
+from lstqueue.operator import guard, keeper, queue_status, snapshots, steps
 
 
 def tripping(name: str, once: list[str], real: Any) -> Any:
@@ -29,7 +29,7 @@ PLACES = [
     (inline, "probe_pod", "Pending"),
     (inline, "job", "Pending"),
     (inline, "ungate", "Pending"),
-    (commits, "place", "Pending"),
+    (steps, "placed", "Pending"),
 ]
 
 

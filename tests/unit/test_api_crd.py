@@ -38,7 +38,12 @@ def test_manifests_are_valid_yaml_that_says_where_it_comes_from():
             "Namespaced",
             ["Queue", "Phase", "Gang", "Deadline", "Slack", "Verdict", "Forecast", "Age", "Why", "Ended"],
         ),
-        ("GPUQueue", "gq", "Cluster", ["Order", "Mode", "Stop", "Pending", "Admitted", "Running", "Age"]),
+        (
+            "GPUQueue",
+            "gq",
+            "Cluster",
+            ["Order", "Mode", "Stop", "Pending", "Admitted", "Running", "Accepted", "Conflict", "Age"],
+        ),
     ],
 )
 def test_kubectl_finds_and_shows_the_kinds(kind, short, scope, columns):
