@@ -110,18 +110,20 @@ def _needed(scene: Scene) -> tuple[int, ...]:
     return (_HI,)
 
 
-def ends(scene: Scene, *, leaving: bool = True) -> list[tuple[estimate.Finish, list[room.Release]]]:
+def ends(
+    scene: Scene, *, leaving: bool = True, coming: bool = True
+) -> list[tuple[estimate.Finish, list[room.Release]]]:
     """What becomes free when, by quantile, of all that holds room or is about to, where that is known.
 
     Args:
         scene: Where things stand.
         leaving: Whether to tell of those who leave already as well, as gone at once.
+        coming: Whether to tell of the windows that are to begin, which take before they give back.
     """
     found: list[tuple[estimate.Finish, list[room.Release]]] = []
     at_once = estimate.Finish(scene.now, scene.now, scene.now)
-    found += windows.releases(
-        (*scene.windows.active, *scene.windows.edges), len(scene.free.ledger.rows.resources)
-    )
+    edges = (*scene.windows.active, *(scene.windows.edges if coming else ()))
+    found += windows.releases(edges, len(scene.free.ledger.rows.resources))
     found += [(at_once, [stake.charged]) for stake in scene.given_up]
     for stake in (*scene.starting, *scene.claims):
         if stake.here.finish is not None:

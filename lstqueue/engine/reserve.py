@@ -215,6 +215,10 @@ class _Keeper:
             self._future().charge(before.whole)
             self._known.rouse(self._drifts(before.reservation.start + config.claim_margin))
         elif (found := self._search(turn)) is not None:
+            if before is not None and found[:2] == (before.reservation.groups, before.reservation.start):
+                self._future().charge(before.whole)  # nothing better came of it, so nothing is written
+                self._known.rouse(before.reservation.start + config.claim_margin)
+                return
             self._note(turn, found, slips=0 if before is None else self._slips(before.reservation))
         elif before is not None:
             self._before[turn.standing.job.uid] = before
@@ -281,7 +285,8 @@ class _Keeper:
         """What is free beside all claims and reservations, as if they had begun; made when needed."""
         if self._free is None:
             known = self._known
-            ends = outlook.ends(foresight.scene(known, []), leaving=False)
+            # Room that windows take meanwhile is left aside: what is free is to grow with time alone.
+            ends = outlook.ends(foresight.scene(known, []), leaving=False, coming=False)
             leaving = preempt.leaving(known)
             self._leaving = [(known.now + job.grace, known.world.release(job)) for job in leaving]
             self._departures = departures.Departures(
