@@ -17,7 +17,7 @@ import bisect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lstqueue.engine import kept, order, quota, room
+from lstqueue.engine import kept, model, order, quota, room
 from lstqueue.engine.standing import Standing
 
 Place = tuple[int, order.Rank]
@@ -50,6 +50,8 @@ class Lending:
     def place(self, here: Standing) -> Place:
         """Where a job stands in the walk of its queue, be it admitted or not."""
         favoured = here.job.uid in self._known.safe or here.job.uid in self._known.heads
+        # Best-effort work that claims was a head when it did, and is in no line any more that would say so.
+        favoured = favoured or (here.job.claim is not None and here.band is model.Band.REST)
         rank = order.rank(self._policy[here.job.queue], here, 0, self._known.config)
         return 0 if favoured else 1, rank
 

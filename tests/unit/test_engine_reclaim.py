@@ -213,3 +213,18 @@ def test_not_even_a_promise_takes_the_nominal_room_of_another_queue() -> None:
 
     assert plan(A, B).claim == ()
     assert taken(plan(A, team("b", 0))) == {"j": {"v"}}
+
+
+def test_best_effort_work_in_its_turn_keeps_the_claim_that_its_turn_gave_it() -> None:
+    queues = (
+        dataclasses.replace(A, pools=team("a", 12).pools),
+        dataclasses.replace(B, pools=team("b", 4).pools),
+    )
+    mine = runs("x", queue="a", deadline=rivals.slack_of(30 * HOUR))
+    jobs = (lender(deadline=None), mine, runs("w", node="n1"))
+    snapshot = teams.world(*jobs, queues=queues, nodes=2)
+    plan = teams.passed(snapshot)
+    assert taken(plan) == {"j": {"w"}}
+    then = teams.passed(written(snapshot, plan), now=NOW + 1000)
+    assert then.drop == ()
+    assert [one.uid for one in then.suspend] == ["w"]

@@ -8,7 +8,7 @@ import pytest
 
 from cases import rivals
 from cases.rivals import GPU, HOUR, MINUTE, NOW, POOL, judged, runs, waits
-from lstqueue.engine import decide, explain, model
+from lstqueue.engine import decide, explain, invariants, model
 
 DAY = 24 * HOUR
 
@@ -167,3 +167,21 @@ def test_what_a_lender_will_keep_free_is_not_borrowed_for_longer() -> None:
     plan = judged(snapshot)
     assert started(plan) == {"long0", "long1", "short"}
     assert codes(plan)["long2"] is model.Code.WINDOW
+
+
+def test_room_is_kept_once_though_windows_are_to_come() -> None:
+    of = queue(
+        (10 * MINUTE, 65 * MINUTE, 40), (302 * MINUTE, 372 * MINUTE, 100), (433 * MINUTE, 434 * MINUTE, 100)
+    )
+    of = dataclasses.replace(of, pools=queue(nominal=28).pools)
+    there = [
+        runs("u0", "n0", gpus=4, mid=119 * MINUTE, ago=46 * MINUTE),
+        runs("u1", "n1", mid=485 * MINUTE, ago=18 * MINUTE),
+        runs("u2", "n2", mid=156 * MINUTE, ago=40 * MINUTE),
+        runs("u3", "n3", gpus=4, mid=741 * MINUTE, ago=55 * MINUTE),
+    ]
+    snapshot = world(*there, waits("j", mid=6 * MINUTE, slack=DAY), of=of)
+    for _ in range(3):
+        plan = judged(snapshot)
+        snapshot = invariants.after(snapshot, plan)
+    assert plan.reserve == ()
