@@ -215,10 +215,6 @@ class _Keeper:
             self._future().charge(before.whole)
             self._known.rouse(self._drifts(before.reservation.start + config.claim_margin))
         elif (found := self._search(turn)) is not None:
-            if before is not None and found[:2] == (before.reservation.groups, before.reservation.start):
-                self._future().charge(before.whole)  # nothing better came of it, so nothing is written
-                self._known.rouse(before.reservation.start + config.claim_margin)
-                return
             self._note(turn, found, slips=0 if before is None else self._slips(before.reservation))
         elif before is not None:
             self._before[turn.standing.job.uid] = before

@@ -60,13 +60,7 @@ class Windows:
                 self._add(queue.name, window, slots.get(queue.name, []), quotas, now)
         for coming in self._coming.values():
             coming.sort(key=_start)
-            for one in coming:
-                # What others of the cohort keep free at that time is kept from everybody as well.
-                for other in coming:
-                    if other is not one and other.start <= one.start < other.end:
-                        for slot, amount in other.kept:
-                            if slot in one.left:
-                                one.left[slot] -= amount
+            _overlap(coming)
 
     def _add(
         self, queue: str, window: model.Window, slots: Sequence[int], quotas: quota.Quota, now: int
@@ -189,6 +183,24 @@ NONE = Windows((), quota.Quota((), ()), 0)
 
 def _start(one: _Coming) -> int:
     return one.start
+
+
+def _overlap(coming: Sequence[_Coming]) -> None:
+    """Keep from everybody in a window what others of the cohort keep free as it begins; in their order."""
+    lasting: list[_Coming] = []
+    for one in coming:
+        lasting = [other for other in lasting if other.end > one.start]
+        for other in lasting:
+            _spare(one, other.kept)
+            if other.start == one.start:
+                _spare(other, one.kept)
+        lasting.append(one)
+
+
+def _spare(one: _Coming, kept: quota.Charges) -> None:
+    for slot, amount in kept:
+        if slot in one.left:
+            one.left[slot] -= amount
 
 
 def until(here: Standing) -> int | None:

@@ -185,3 +185,14 @@ def test_room_is_kept_once_though_windows_are_to_come() -> None:
         plan = judged(snapshot)
         snapshot = invariants.after(snapshot, plan)
     assert plan.reserve == ()
+
+
+def test_what_two_lenders_keep_free_at_the_same_time_adds_up() -> None:
+    lenders = [
+        dataclasses.replace(queue((3 * HOUR, 12 * HOUR, 100), nominal=8), name=name, cohort="c")
+        for name in ("one", "two")
+    ]
+    borrower = dataclasses.replace(queue(nominal=16), cohort="c")
+    jobs = [waits(f"long{i}", mid=5 * HOUR, slack=DAY) for i in range(4)]
+    snapshot = dataclasses.replace(world(*jobs, of=borrower), queues=(*lenders, borrower))
+    assert started(judged(snapshot)) == {"long0", "long1"}
