@@ -23,7 +23,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import lstqueue
-from lstqueue.evaluate import command, output, paired
+from lstqueue.evaluate import evaluation, output, paired
+from lstqueue.evaluate import options as asked
 
 RECORD = pathlib.Path(__file__).parent.parent / "docs" / "evaluation-record.json"
 ITP, PHILLY = "elasticflow-itp", "chronus-philly"
@@ -171,12 +172,12 @@ ABLATIONS: Mapping[str, str] = {
 """Policies that are `lst` but for one rule, by what is changed."""
 
 
-def options(row: Row, folder: pathlib.Path) -> Iterator[command.Options]:
+def options(row: Row, folder: pathlib.Path) -> Iterator[asked.One]:
     """What a row replays: the acceptance settings, passes as far apart as an operator's, no verdicts."""
     form, _, path = row.trace.partition(":")
     shared = {"deadlines": "file", **row.more}
     for seed in range(1, row.seeds + 1):
-        yield command.Options(
+        yield asked.One(
             trace=f"{form}:{folder / path}",
             nodes=row.nodes,
             gpus_per_node=8,
@@ -194,7 +195,7 @@ def options(row: Row, folder: pathlib.Path) -> Iterator[command.Options]:
 def replayed(row: Row, folder: pathlib.Path) -> Iterator[dict[str, Any]]:
     """Replay a row seed by seed, in this process."""
     for one in options(row, folder):
-        told = output.as_json(command.evaluated(one, lambda _: None))
+        told = output.as_json(evaluation.evaluated(one, lambda _: None))
         print(
             f"  seed {one.seed}: {told['deadline_ratio']}, {told['cpu_s']:.0f} s", file=sys.stderr, flush=True
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 from typing import Any
 
 import click
@@ -11,9 +10,6 @@ from click.core import ParameterSource
 
 import lstqueue
 from lstqueue import cli_evaluate
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -179,20 +175,17 @@ def demo(
     else:
         flags = {"speed": "--speed", "kubeconfig": "--kubeconfig", "probe_port": "--probe-port"}
         _refuse_options(context, flags, "is for --serve; leave it out, or add that")
-    try:
-        # Inside, because the imports take long enough to be interrupted.
+
+    def job() -> int:
         if serve:
             from lstqueue.demo import serve as serving
 
-            code = serving.run(serving.Options(options["nodes"], speed, kubeconfig, probe_port))
-        else:
-            from lstqueue.demo import command
+            return serving.run(serving.Options(options["nodes"], speed, kubeconfig, probe_port))
+        from lstqueue.demo import command
 
-            code = command.run(**options)
-    except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
-        code = INTERRUPTED
-    sys.exit(code)
+        return command.run(**options)
+
+    cli_evaluate.leave(job)
 
 
 @main.group()
@@ -200,65 +193,10 @@ def evaluate() -> None:
     """Replay a trace through the operator's own decisions."""
 
 
+evaluate.add_command(cli_evaluate.run)
 evaluate.add_command(cli_evaluate.compare)
 evaluate.add_command(cli_evaluate.sweep)
 evaluate.add_command(cli_evaluate.bound)
-
-
-@evaluate.command("run")
-@click.option("--trace", required=True, metavar="FORMAT:PATH", help=cli_evaluate.TRACE_HELP)
-@click.option("--policy", default="lst", show_default=True, help="The policy, by name.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of everything that is drawn.")
-@cli_evaluate.replayed
-@click.option(
-    "--queues",
-    type=click.Path(exists=True, dir_okay=False),
-    help="A file of several queues: names, GPUs, cohort and users. Without it all jobs are in one.",
-)
-@click.option("--bound", is_flag=True, help="Also work out the fluid bound; needs the extra `evaluate`.")
-@click.option(
-    "--json",
-    "json_path",
-    type=click.Path(dir_okay=False, path_type=pathlib.Path),
-    help="Also write the figures to this file, in an existing folder.",
-)
-@click.option(
-    "--log",
-    "log_path",
-    type=click.Path(dir_okay=False, path_type=pathlib.Path),
-    help="Also write every event to this file, in an existing folder.",
-)
-@cli_evaluate.REPORT
-@click.option(
-    "--through",
-    type=click.Choice(["embedded"]),
-    help="Replay a second time, by the whole operator on the embedded cluster, and show both.",
-)
-@click.pass_context
-def evaluate_run(context: click.Context, /, *, through: str | None, **options: Any) -> None:
-    """Replay a trace under one policy and say what came of it.
-
-    Nothing but the world is simulated: plans are made by the very code that the operator runs. The same
-    options give the same events, and so the same digest. Exits with 1 when an invariant was broken.
-    """
-    try:
-        from lstqueue.evaluate import command
-        from lstqueue.evaluate.report import settings
-
-        costs = {name: options.pop(name) for name in command.COSTS}
-        given = {name: text for name, text in costs.items() if text is not None}
-        told, line = settings.of(context), settings.command(context)
-        asked = command.Options(**options, costs=given, asked=told, command=line)
-        if through is None:
-            code = command.run(asked)
-        else:
-            from lstqueue.through import command as whole
-
-            code = whole.run(asked)
-    except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
-        code = INTERRUPTED
-    sys.exit(code)
 
 
 def _refuse_options(context: click.Context, flags: dict[str, str], why: str) -> None:

@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import json
 import pathlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import click
 from rich import console, progress, table
 
-from lstqueue.evaluate import bounds, bounds_exact, command, deadlines, output, traces, workload
+from lstqueue.evaluate import bounds, bounds_exact, deadlines, files, options, output, setup, traces, workload
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What was asked for, as the command line has it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked(options.Loaded):
+    """What was asked for: which jobs, which bounds, and where the figures go."""
 
     trace: str
-    nodes: int | None
-    gpus_per_node: int | None
-    deadlines: str
-    inventory: str | None = None
     seed: int = 1
-    best_effort: float = 0.0
-    shake: str = "0s"
-    limit: int | None = None
     weight: str = "jobs"
     bin_width: str = "1h"
-    settings: str = "default"
-    costs: Mapping[str, str] = field(default_factory=dict)
-    warm_up: str = "0s"
-    cool_down: str = "0s"
     exact: bool = False
     json_path: pathlib.Path | None = None
 
@@ -43,47 +32,24 @@ def run(asked: Asked) -> int:
     Raises:
         click.ClickException: An option cannot be met, a solver is missing, or a file not be read or written.
     """
-    width = command.duration(asked.bin_width, "--bin")
+    files.check_folders(((asked.json_path, "--json"),))
+    width = setup.duration(asked.bin_width, "--bin")
     if width < 1:
         raise click.BadParameter("bins must be longer than nothing", param_hint="--bin")
-    options = command.Options(
-        trace=asked.trace,
-        nodes=asked.nodes,
-        gpus_per_node=asked.gpus_per_node,
-        policy="lst",
-        deadlines=asked.deadlines,
-        seed=asked.seed,
-        best_effort=asked.best_effort,
-        shake=asked.shake,
-        limit=asked.limit,
-        inventory=asked.inventory,
-        settings=asked.settings,
-        costs=asked.costs,
-        warm_up=asked.warm_up,
-        cool_down=asked.cool_down,
-        bound=True,
-    )
-    shape, costs = command.checked(options), command.costs(options)
+    shape, costs = setup.checked_load(asked), setup.costs(asked)
     try:
-        load = command.loaded(options, shape)
+        bounds.require()
+        load = setup.loaded(asked, asked.trace, shape, seed=asked.seed)
         # As `run --bound` has it, so that both say the same of the same options.
-        rows = _work_out(asked, _counted(load, options), shape.gpus, costs.bind + costs.launch, width)
+        counted = tuple(filter(setup.countable(load.works, asked), load.works))
+        rows = _work_out(asked, counted, shape.gpus, costs.bind + costs.launch, width)
     except (traces.TraceError, deadlines.DeadlineError, bounds.BoundError) as error:
         raise click.ClickException(str(error)) from error
     console.Console().print(_table(asked, rows))
     if asked.json_path is not None:
         made = {"trace": asked.trace, "seed": asked.seed, "weight": asked.weight, "bounds": rows}
-        command.write(asked.json_path, json.dumps(made, indent=2) + "\n")
+        files.write(asked.json_path, json.dumps(made, indent=2) + "\n")
     return 0
-
-
-def _counted(load: workload.Workload, options: command.Options) -> tuple[workload.Work, ...]:
-    """The jobs that count."""
-    since = load.works[0].submit + command.duration(options.warm_up, "--warm-up")
-    until = load.works[-1].submit - command.duration(options.cool_down, "--cool-down")
-    if since > until:
-        raise click.UsageError("--warm-up and --cool-down leave no submission to count; make them shorter")
-    return tuple(work for work in load.works if since <= work.submit <= until)
 
 
 def _work_out(

@@ -10,51 +10,29 @@ import json
 import os
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import click
 from rich import console, table
 
-from lstqueue.evaluate import command, output, paired, parallel, policies, tabled
+from lstqueue.evaluate import files, options, output, paired, parallel, policies, setup, tabled
 from lstqueue.evaluate.report import page, settings, several
 
 SEEDS = 10
 """Seeds of a comparison that is published, at least; its arrivals are shaken."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What was asked for, as the command line has it; most of it goes on to `command.Options`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked(options.Replayed):
+    """What was asked for: the replays, and where the results go. `told` and `line` are for the report."""
 
     trace_specs: Sequence[str]
     policy_names: Sequence[str]
     seeds: int
-    nodes: int | None
-    gpus_per_node: int | None
-    deadlines: str
-    best_effort: float = 0.0
-    shake: str = "0s"
-    limit: int | None = None
-    fits: int | None = None
-    warm_up: str = "0s"
-    cool_down: str = "0s"
-    inventory: str | None = None
-    estimates: str = "exact"
-    settings: str = "default"
-    costs: Mapping[str, str] = field(default_factory=dict)
-    saves_on_suspend: bool = False
-    failures: float = 0.0
-    gpu_failures: float = 0.0
-    drains: float = 0.0
-    repair: str = "4h"
-    maintenance: str | None = None
-    pass_every: str = "1s"  # noqa: S105 - no password, a time between passes
-    verdicts: bool = True
-    invariants: bool = True
     processes: int | None = None
-    json_path: pathlib.Path | None = None
     bound: bool = False
+    json_path: pathlib.Path | None = None
     report_path: pathlib.Path | None = None
     told: Sequence[page.Setting] = ()
     line: str = ""
@@ -62,7 +40,7 @@ class Asked:
     @property
     def published(self) -> bool:
         """Whether as many histories were met as a comparison should rest on that others are to believe."""
-        return self.met >= SEEDS and command.duration(self.shake, "--shake") > 0
+        return self.met >= SEEDS and setup.duration(self.shake, "--shake") > 0
 
     @property
     def drawn(self) -> bool:
@@ -72,7 +50,7 @@ class Asked:
             or self.estimates.startswith("lognormal")
             or 0 < self.best_effort < 1
             or any((self.failures, self.gpu_failures, self.drains))
-            or command.duration(self.shake, "--shake") > 0
+            or setup.duration(self.shake, "--shake") > 0
         )
 
     @property
@@ -80,21 +58,15 @@ class Asked:
         """How many seeds are replayed: 1 where nothing is drawn from them."""
         return self.seeds if self.drawn else 1
 
-    def replays(self) -> Iterator[command.Options]:
+    def replays(self) -> Iterator[options.One]:
         """What is to be replayed, the seeds of one policy together."""
-        own = {"trace_specs", "policy_names", "seeds", "processes", "json_path"}
-        own |= {"bound", "report_path", "told", "line"}
-        shared = {
-            name: getattr(self, name)
-            for name in (one.name for one in dataclasses.fields(self))
-            if name not in own
-        }
+        shared = options.shared(self)
         for trace in self.trace_specs:
             for policy in self.policy_names:
                 for seed in range(1, self.met + 1):
                     # The same for all policies, so one of them works it out; `bounded` tells the others.
                     bound = self.bound and policy == self.policy_names[0]
-                    yield command.Options(trace=trace, policy=policy, seed=seed, bound=bound, **shared)
+                    yield options.One(trace=trace, policy=policy, seed=seed, bound=bound, **shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +122,13 @@ def check(asked: Asked) -> None:
             policies.named(name)
         except policies.PolicyError as error:
             raise click.BadParameter(str(error), param_hint="--policy") from error
-    command.checked(next(asked.replays()))
+    # Of all policies: one may not go with what the others do.
+    for name in asked.policy_names:
+        setup.checked(dataclasses.replace(next(asked.replays()), policy=name))
     for names, hint in ((asked.policy_names, "--policy"), (asked.trace_specs, "--trace")):
         if len(set(names)) < len(names):
             raise click.BadParameter("one is given twice; give it once", param_hint=hint)
-    for path, hint in ((asked.json_path, "--json"), (asked.report_path, "--report")):
-        if path is not None and not path.parent.is_dir():
-            what = f"folder {str(path.parent)!r} does not exist; create it, or name another file"
-            raise click.BadParameter(what, param_hint=hint)
+    files.check_folders(((asked.json_path, "--json"), (asked.report_path, "--report")))
 
 
 def run(asked: Asked) -> int:
@@ -175,11 +146,11 @@ def run(asked: Asked) -> int:
     )
     told = as_json(asked, found)
     if asked.json_path is not None:
-        command.write(asked.json_path, json.dumps(told, indent=2) + "\n")
+        files.write(asked.json_path, json.dumps(told, indent=2) + "\n")
     if asked.report_path is not None:
-        cluster = command.shape(wanted[0]).words
+        cluster = setup.shape(asked).words
         said = several.content(told, settings=filled(asked), command=asked.line, cluster=cluster)
-        command.write(asked.report_path, page.html(said))
+        files.write(asked.report_path, page.html(said))
     shown = console.Console()
     for trace in asked.trace_specs:
         here = [one for one in found if one["trace"] == trace]
@@ -198,8 +169,8 @@ def warned(shown: console.Console, told: Mapping[str, Any]) -> int:
 
 def filled(asked: Asked) -> Sequence[page.Setting]:
     """The settings, with what a preset decides."""
-    costs = command.costs(next(asked.replays()))
-    return settings.filled(asked.told, {name: getattr(costs, name) for name in command.COSTS})
+    costs = setup.costs(asked)
+    return settings.filled(asked.told, {name: getattr(costs, name) for name in options.COSTS})
 
 
 def bounded(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

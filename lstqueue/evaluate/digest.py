@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import TextIO
+from typing import Protocol
+
+
+class Lines(Protocol):
+    """Takes one line after another."""
+
+    def write(self, line: str, /) -> object:
+        """Take a line, its end included."""
 
 
 class Log:
     """Hashes one line per event; `out` gets the lines as well."""
 
-    def __init__(self, out: TextIO | None = None) -> None:
+    def __init__(self, out: Lines | None = None) -> None:
         self._hash = hashlib.sha256()
         self._out = out
         self.lines = 0

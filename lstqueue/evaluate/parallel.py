@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import click
 from rich import console, progress
 
-from lstqueue.evaluate import command, output, replay
+from lstqueue.evaluate import evaluation, options, output, replay
 
 POLL = 0.2
 """Seconds of real time between two looks at what the processes say."""
@@ -39,7 +39,7 @@ def _begin(channel: _Channel) -> None:
     _channels.append(channel)
 
 
-def _one(number: int, options: command.Options) -> dict[str, Any]:
+def _one(number: int, asked: options.One) -> dict[str, Any]:
     """Replay in a process of its own."""
 
     def told(now: replay.Progress) -> None:
@@ -47,11 +47,11 @@ def _one(number: int, options: command.Options) -> dict[str, Any]:
             channel.put((number, now.done, now.jobs))
 
     # A process replays one after another, and its peak is that of them all.
-    return {**output.as_json(command.evaluated(options, told)), "peak_rss_mib": None}
+    return {**output.as_json(evaluation.evaluated(asked, told)), "peak_rss_mib": None}
 
 
 def replay_all(
-    wanted: Sequence[command.Options], *, processes: int, terminal: console.Console
+    wanted: Sequence[options.One], *, processes: int, terminal: console.Console
 ) -> list[dict[str, Any]]:
     """Replay all that is wanted, so many at a time, with a bar; the figures in the order of `wanted`.
 
@@ -75,13 +75,13 @@ def replay_all(
 
 def _awaited(
     pool: futures.Executor,
-    wanted: Sequence[command.Options],
+    wanted: Sequence[options.One],
     channel: _Channel,
     bars: progress.Progress,
 ) -> list[dict[str, Any]]:
     bar = bars.add_task("replays", total=float(len(wanted)), done=0, of=len(wanted), now="")
     shares = [0.0] * len(wanted)
-    tasks = {pool.submit(_one, number, options): number for number, options in enumerate(wanted)}
+    tasks = {pool.submit(_one, number, asked): number for number, asked in enumerate(wanted)}
     missing = set(tasks)
     while missing:
         done, missing = futures.wait(missing, timeout=POLL, return_when=futures.FIRST_EXCEPTION)

@@ -17,7 +17,7 @@ from typing import Any
 import click
 from rich import console, table
 
-from lstqueue.evaluate import command, compare, parallel, tabled
+from lstqueue.evaluate import compare, files, options, parallel, tabled
 from lstqueue.evaluate.report import page, several, sweeps
 
 VARIED: Mapping[str, type] = {
@@ -54,7 +54,7 @@ class Vary:
             raise click.BadParameter(
                 f"{value!r} is no value of --{self.name}; give numbers", param_hint="--vary"
             ) from error
-        if self.name in command.COSTS:
+        if self.name in options.COSTS:
             return dataclasses.replace(asked, costs={**asked.costs, self.name: made})
         return dataclasses.replace(asked, **{self.name.replace("-", "_"): made})
 
@@ -91,9 +91,9 @@ def run(asked: compare.Asked, vary: Vary) -> int:
     for one in at:
         compare.check(one)
     pairs = zip(vary.values, at, strict=True)
-    wanted = [(value, options) for value, one in pairs for options in one.replays()]
+    wanted = [(value, replay) for value, one in pairs for replay in one.replays()]
     found = parallel.replay_all(
-        [options for _, options in wanted],
+        [replay for _, replay in wanted],
         processes=asked.processes or os.cpu_count() or 1,
         terminal=console.Console(stderr=True),
     )
@@ -104,10 +104,10 @@ def run(asked: compare.Asked, vary: Vary) -> int:
     told = as_json(asked, vary, runs)
     # Written first: whoever cuts off what is printed, as `| head` does, has waited for these all the same.
     if asked.json_path is not None:
-        command.write(asked.json_path, json.dumps(told, indent=2) + "\n")
+        files.write(asked.json_path, json.dumps(told, indent=2) + "\n")
     if asked.report_path is not None:
         said = sweeps.content(told, settings=_settings(at[0], vary), command=asked.line)
-        command.write(asked.report_path, page.html(said))
+        files.write(asked.report_path, page.html(said))
     shown = console.Console()
     for value in vary.values:
         here = [one for one in runs if one["value"] == value]

@@ -11,7 +11,18 @@ from rich import console, progress
 
 from lstqueue.demo import processes
 from lstqueue.engine import model
-from lstqueue.evaluate import command, deadlines, estimates, figures, output, replay, traces
+from lstqueue.evaluate import (
+    command,
+    deadlines,
+    estimates,
+    evaluation,
+    figures,
+    files,
+    output,
+    replay,
+    setup,
+    traces,
+)
 from lstqueue.evaluate import policies as pure_policies
 from lstqueue.through import manifests, play, policies, report
 
@@ -24,76 +35,76 @@ KNOWN = (
 )  # fmt: skip
 
 
-def run(options: command.Options) -> int:
+def run(asked: command.Options) -> int:
     """Replay by the engine alone and through the operator; return the exit code, 1 when anything was broken.
 
     Raises:
         click.ClickException: An option cannot be met, or a file not be read or written.
     """
-    _refuse(options)
-    command.check_folders(options)
-    plan = planned(options)
+    _refuse(asked)
+    files.check_folders(asked.written)
+    plan = planned(asked)
     terminal = console.Console(stderr=True)
-    output.introduce(terminal, plan.load, plan.shape, pure_policies.named(options.policy))
+    output.introduce(terminal, plan.load, plan.shape, pure_policies.named(asked.policy))
     with _bars(terminal) as bars:
-        pure = _pure(options, bars, len(plan.load.works))
+        pure = _pure(asked, bars, len(plan.load.works))
         began = time.perf_counter()
         played = _played(plan, bars)
         wall = time.perf_counter() - began
-    found = _result(options, plan, played, wall=wall, bound=pure.bound)
+    found = _result(asked, plan, played, wall=wall, bound=pure.bound)
     told = report.as_json(found, pure, played)
     report.conclude(console.Console(), told)
-    if options.json_path is not None:
-        command.write(options.json_path, json.dumps(told, indent=2) + "\n")
+    if asked.json_path is not None:
+        files.write(asked.json_path, json.dumps(told, indent=2) + "\n")
     return 1 if found.broken or pure.broken else 0
 
 
-def _refuse(options: command.Options) -> None:
+def _refuse(asked: command.Options) -> None:
     """Refuse what only the evaluator's own world has, rather than leave it out of one of two replays.
 
     Raises:
         click.UsageError: Names the option.
     """
-    asked = {
-        "--failures": options.failures,
-        "--gpu-failures": options.gpu_failures,
-        "--drains": options.drains,
-        "--maintenance": options.maintenance,
-        "--inventory": options.inventory,
-        "--queues": options.queues,
-        "--warm-up": command.duration(options.warm_up, "--warm-up"),
-        "--cool-down": command.duration(options.cool_down, "--cool-down"),
-        "--lag": "lag" in options.costs and command.duration(options.costs["lag"], "--lag"),
-        "--log": options.log_path,
-        "--report": options.report_path,
-        "--estimates last-two": options.estimates == "last-two",
+    told = {
+        "--failures": asked.failures,
+        "--gpu-failures": asked.gpu_failures,
+        "--drains": asked.drains,
+        "--maintenance": asked.maintenance,
+        "--inventory": asked.inventory,
+        "--queues": asked.queues,
+        "--warm-up": setup.duration(asked.warm_up, "--warm-up"),
+        "--cool-down": setup.duration(asked.cool_down, "--cool-down"),
+        "--lag": "lag" in asked.costs and setup.duration(asked.costs["lag"], "--lag"),
+        "--log": asked.log_path,
+        "--report": asked.report_path,
+        "--estimates last-two": asked.estimates == "last-two",
     }
-    for name, given in asked.items():
+    for name, given in told.items():
         if given:
             raise click.UsageError(f"{name} does not go with --through; leave one of them out")
 
 
-def planned(options: command.Options) -> play.Plan:
+def planned(asked: command.Options) -> play.Plan:
     """Return what the operator is to run.
 
     Raises:
         click.ClickException: An option cannot be met, or a file not be read.
     """
-    shape = command.shape(options)
-    costs = command.costs(options)
-    engine = model.Config() if options.verdicts else model.Config(forecast_depth=0)
-    if options.estimates == EXACT:
+    shape = setup.shape(asked)
+    costs = setup.costs(asked)
+    engine = model.Config() if asked.verdicts else model.Config(forecast_depth=0)
+    if asked.estimates == EXACT:
         engine = dataclasses.replace(engine, lo_factor=1.0, hi_factor=1.0)
     try:
         manifests.check(costs)
-        queue = policies.queue(pure_policies.named(options.policy))
-        load = command.loaded(options, shape)
-        estimator = estimates.parse(options.estimates, seed=options.seed, config=engine)
+        queue = policies.queue(pure_policies.named(asked.policy))
+        load = setup.loaded(asked, asked.trace, shape, seed=asked.seed)
+        estimator = estimates.parse(asked.estimates, seed=asked.seed, config=engine)
     except KNOWN as error:
         raise click.ClickException(str(error)) from error
     estimated = {work.key: _told(estimator.ask(work)) for work in load.works}
-    every = command.duration(options.pass_every, "--pass-every")
-    return play.Plan(options.policy, load, estimated, shape, queue, costs, engine, every)
+    every = setup.duration(asked.pass_every, "--pass-every")
+    return play.Plan(asked.policy, load, estimated, shape, queue, costs, engine, every)
 
 
 def _told(estimate: model.Estimate | None) -> model.Estimate | None:
@@ -108,13 +119,13 @@ def _told(estimate: model.Estimate | None) -> model.Estimate | None:
     return model.Estimate(mid, mid, mid)
 
 
-def _pure(options: command.Options, bars: progress.Progress, jobs: int) -> output.Result:
+def _pure(asked: command.Options, bars: progress.Progress, jobs: int) -> output.Result:
     bar = bars.add_task("engine alone", total=jobs)
 
     def told(now: replay.Progress) -> None:
         bars.update(bar, completed=now.done)
 
-    return command.evaluated(options, told)
+    return evaluation.evaluated(asked, told)
 
 
 def _played(plan: play.Plan, bars: progress.Progress) -> play.Played:
@@ -130,11 +141,11 @@ def _played(plan: play.Plan, bars: progress.Progress) -> play.Played:
 
 
 def _result(
-    options: command.Options, plan: play.Plan, played: play.Played, *, wall: float, bound: float | None
+    asked: command.Options, plan: play.Plan, played: play.Played, *, wall: float, bound: float | None
 ) -> output.Result:
     outcome = played.outcome
     return output.Result(
-        options=output.Asked(options.policy, options.trace, options.seed),
+        options=output.Asked(asked.policy, asked.trace, asked.seed),
         seen=figures.of(outcome, plan.shape),
         dropped=dict(plan.load.dropped),
         latency_s=figures.Spread(),

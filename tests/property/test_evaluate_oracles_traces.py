@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cases import trace_files
-from lstqueue.evaluate import command
+from lstqueue.evaluate import evaluation, options
 
 ITP, PHILLY = "elasticflow-itp", "chronus-philly"
 DRAWN = "uniform:1.1:3.0"
@@ -33,7 +33,7 @@ def test_no_policy_meets_more_of_a_trace_than_the_fluid_bound(
 ) -> None:
     form, _, path = trace.partition(":")
     for policy in ("lst", "edf-preempt-late-drop"):
-        options = command.Options(
+        asked = options.One(
             trace=f"{form}:{trace_files.real(path)}",
             nodes=nodes,
             gpus_per_node=8,
@@ -47,7 +47,7 @@ def test_no_policy_meets_more_of_a_trace_than_the_fluid_bound(
             invariants=False,
             bound=True,
         )
-        found = command.evaluated(options, lambda _: None)
+        found = evaluation.evaluated(asked, lambda _: None)
         assert found.bound is not None
         ratio = found.seen.deadline_ratio
         assert ratio is None or ratio <= found.bound + 1e-9

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from cases import trace_files
-from lstqueue.evaluate import command, output, policies
+from lstqueue.evaluate import evaluation, options, output, policies
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -31,11 +31,11 @@ def acceptance() -> ModuleType:
 
 
 def replayed(trace: str, policy: str, **more: Any) -> dict[str, Any]:
-    asked = command.Options(
+    asked = options.One(
         trace=trace, gpus_per_node=8, policy=policy, deadlines="uniform:1.1:3.0", seed=1,
         settings="acceptance", pass_every="1m", verdicts=False, invariants=False, **more,
     )  # fmt: skip
-    return output.as_json(command.evaluated(asked, lambda _: None))
+    return output.as_json(evaluation.evaluated(asked, lambda _: None))
 
 
 @pytest.fixture

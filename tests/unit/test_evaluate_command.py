@@ -9,7 +9,7 @@ from click import testing
 
 from cases import trace_files
 from lstqueue import cli
-from lstqueue.evaluate import command, policies
+from lstqueue.evaluate import options, policies, setup
 
 KEYS = {
     "policy", "trace", "seed", "jobs", "deadline_jobs", "met", "deadline_ratio", "feasible_ratio",
@@ -100,9 +100,9 @@ def test_a_trace_that_is_not_there_is_refused() -> None:
     assert "missing.csv" in result.output
 
 
-def test_the_acceptance_settings_cost_only_restarts(trace: str) -> None:
-    options = command.Options(trace, 2, 8, "lst", "file", 1, settings="acceptance", costs={"launch": "5s"})
-    costs = command.costs(options)
+def test_the_acceptance_settings_cost_only_restarts() -> None:
+    asked = options.Loaded(nodes=2, settings="acceptance", costs={"launch": "5s"})
+    costs = setup.costs(asked)
     assert (costs.launch, costs.restore, costs.checkpoint) == (5_000, 120_000, 1_800_000)
     assert costs.grace == costs.termination == costs.bind == costs.lag == 0
 

@@ -36,7 +36,9 @@ def _compared(*traces: str, seeds: int = 3, bound: float | None = 0.95) -> dict[
         )
         for trace in traces for policy in RATIOS for seed in range(seeds)
     ]  # fmt: skip
-    asked = compare.Asked(traces, tuple(RATIOS), seeds, nodes=2, gpus_per_node=8, deadlines="sdsc")
+    asked = compare.Asked(
+        trace_specs=traces, policy_names=tuple(RATIOS), seeds=seeds, nodes=2, deadlines="sdsc"
+    )
     return compare.as_json(asked, runs)
 
 

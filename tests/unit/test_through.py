@@ -10,7 +10,7 @@ from click import testing
 
 from lstqueue import cli
 from lstqueue.demo import trace as slices
-from lstqueue.evaluate import command, figures
+from lstqueue.evaluate import command, evaluation, figures
 from lstqueue.evaluate import policies as pure_policies
 from lstqueue.through import command as through
 from lstqueue.through import policies
@@ -63,7 +63,7 @@ def test_the_operator_meets_the_deadlines_that_the_engine_alone_meets(trace: pat
     assert (played.violations, played.told_otherwise, played.outcome.stuck) == ((), (), False)
     assert played.checks > 100
     assert played.writes > 6
-    pure = command.evaluated(options, lambda _: None)
+    pure = evaluation.evaluated(options, lambda _: None)
     assert pure.seen.preemptions > 0
     _agree(dataclasses.asdict(figures.of(played.outcome, plan.shape)), dataclasses.asdict(pure.seen))
 
@@ -89,7 +89,7 @@ def test_on_a_slice_under_load_the_deadlines_met_are_within_two_points(tmp_path:
     plan = through.planned(options)
     played = plan.play(lambda *_: None)
     assert (played.violations, played.told_otherwise, played.outcome.stuck) == ((), (), False)
-    found, pure = figures.of(played.outcome, plan.shape), command.evaluated(options, lambda _: None).seen
+    found, pure = figures.of(played.outcome, plan.shape), evaluation.evaluated(options, lambda _: None).seen
     assert found.deadline_ratio is not None
     assert found.deadline_ratio == pytest.approx(pure.deadline_ratio, abs=0.02)
     assert pure.preemptions > 10
@@ -100,7 +100,7 @@ def test_an_exact_estimate_has_a_moment_more_in_which_the_end_gets_known(
     trace: pathlib.Path, model: str, more: int | None
 ) -> None:
     plan = through.planned(
-        command.Options(f"lstqueue:{trace}", 2, 8, "lst", "file", 1, settings="acceptance", estimates=model)
+        command.Options(trace=f"lstqueue:{trace}", nodes=2, settings="acceptance", estimates=model)
     )
     told = [plan.estimated[work.key] for work in plan.load.works]
     assert [one and one.mid - work.duration for one, work in zip(told, plan.load.works, strict=True)] == [
