@@ -1,43 +1,81 @@
 """What becomes free when, in columns, so that the room at any time to come is made at once.
 
 Who asks when something fits first asks about a dozen times; that costs what leaves once or twice, not a
-dozen times. Nothing is decided here.
+dozen times. One more or one less costs a few slices (`insert`, `remove`), so that what hardly changes is kept
+(`leavers`). Nothing is decided here.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from lstqueue.engine import room
+from lstqueue.topology.table import Ints
 
 End = tuple[int, Sequence[room.Release]]
 """(when in ms since the epoch, what becomes free)."""
 
 
 class Departures:
-    """`times` are when each leaves, first to last."""
+    """`times` are when each leaves, first to last.
 
-    def __init__(self, ends: Iterable[End]) -> None:
+    `_counts` says of how many columns of `_nodes` and `_amounts` each consists. Copies share those arrays,
+    which are never written to.
+    """
+
+    __slots__ = ("_amounts", "_charges", "_counts", "_nodes", "times")
+
+    def __init__(self, ends: Iterable[End] = ()) -> None:
         ordered = sorted(ends, key=_when)
         self.times = [at for at, _ in ordered]
         self._charges = [[charge for part in parts for charge in part.charges] for _, parts in ordered]
-        counts = (sum(len(part.nodes) for part in parts) for _, parts in ordered)
-        self._starts = list(itertools.accumulate(counts, initial=0))
-        parts = [part for _, several in ordered for part in several]
-        if parts:
+        self._counts = [sum([len(part.nodes) for part in parts]) for _, parts in ordered]
+        self._nodes: Ints = np.zeros(0, dtype=np.int64)
+        self._amounts: Ints | None = None  # how many resources there are is known once there is one
+        if parts := [part for _, several in ordered for part in several]:
             self._nodes = np.concatenate([part.nodes for part in parts])
             self._amounts = np.concatenate([part.amounts for part in parts], axis=1)
+
+    def copy(self) -> Departures:
+        """An independent copy."""
+        other = object.__new__(Departures)
+        other.times, other._charges, other._counts = self.times[:], self._charges[:], self._counts[:]
+        other._nodes, other._amounts = self._nodes, self._amounts
+        return other
+
+    def insert(self, place: int, end: End) -> None:
+        """Add one as number `place`, where its time belongs."""
+        at, parts = end
+        column = sum(self._counts[:place])
+        self.times.insert(place, at)
+        self._charges.insert(place, [charge for part in parts for charge in part.charges])
+        self._counts.insert(place, sum([len(part.nodes) for part in parts]))
+        nodes, amounts = [part.nodes for part in parts], [part.amounts for part in parts]
+        self._nodes = np.concatenate([self._nodes[:column], *nodes, self._nodes[column:]])
+        if (before := self._amounts) is not None:
+            amounts = [before[:, :column], *amounts, before[:, column:]]
+        if amounts:
+            self._amounts = np.concatenate(amounts, axis=1)
+
+    def remove(self, place: int) -> None:
+        """Take out number `place`."""
+        first = sum(self._counts[:place])
+        last = first + self._counts[place]
+        del self.times[place], self._charges[place], self._counts[place]
+        self._nodes = np.concatenate([self._nodes[:first], self._nodes[last:]])
+        if (before := self._amounts) is not None:
+            self._amounts = np.concatenate([before[:, :first], before[:, last:]], axis=1)
 
     def leave(self, free: room.Room, first: int, last: int) -> None:
         """Free in a room what the departures from `first` up to `last`, without that one, leave."""
         for charges in self._charges[first:last]:
             for slot, amount in charges:
                 free.quota.free[slot] += amount
-        start, end = self._starts[first], self._starts[last]
-        if start < end:
+        start = sum(self._counts[:first])
+        end = start + sum(self._counts[first:last])
+        if start < end and self._amounts is not None:
             free.ledger.give_all(self._nodes[start:end], self._amounts[:, start:end])
 
     def first(self, free: room.Room, fits: Callable[[room.Room], bool]) -> tuple[int, room.Room] | None:

@@ -29,6 +29,7 @@ from lstqueue.engine import (
     gangs,
     holdings,
     kinds,
+    leavers,
     means,
     model,
     order,
@@ -113,6 +114,7 @@ class World:
         self.kinds = kinds.Kinds(nodes, queues, resources)
         self.counted = demand.Counted(config, queues, self.kinds)
         self.stuck = stuck.Stuck(nodes, resources)
+        self.leavers = leavers.Leavers(self.release)
         self.jobs: Mapping[str, model.Job] = {}
         self.gangs: dict[str, gangs.Gang] = {}
         self.roster = roster.Roster(config)
@@ -126,6 +128,7 @@ class World:
         self._releases: dict[str, room.Release] = {}
         self._stakes: dict[str, stakes.Stake] = {}
         self._slots: dict[str, room.Release] = {}
+        self._kept: dict[str, room.Release] = {}
         self._seats: dict[str, seats.Seat] = {}
         self.usable: set[str] = set()
         self.owing = owings.Owings()
@@ -235,12 +238,14 @@ class World:
             self._releases,
             self._stakes,
             self._slots,
+            self._kept,
             self._seats,
             self._parts,
         )
         for one in tables:
             one.pop(uid, None)
         self.counted.forget(uid)
+        self.leavers.forget(uid)
         self._roll.forget(uid)
         self.reserved.discard(uid)
         self.slotted.discard(uid)
@@ -269,7 +274,9 @@ class World:
 
     def refresh(self, now: int) -> None:
         """Bring the standings of everybody who is not ending up to date."""
-        self.counted.change(self.roster.refresh(self.jobs, now))
+        found = self.roster.refresh(self.jobs, now)
+        self.counted.change(found)
+        self.leavers.change(found)
 
     def hush(self, uid: str, one: standing.Lasting, band: model.Band, code: model.Code | None) -> None:
         """Note that there is nothing to tell of a job as long as it stands like this."""
@@ -310,6 +317,13 @@ class World:
         found = self._slots.get(job.uid)
         if found is None:
             found = self._slots[job.uid] = self.place(job, slot.groups)
+        return found
+
+    def kept(self, job: model.Job, reservation: model.Reservation) -> room.Release:
+        """The room that is kept for a job of the snapshot, in columns."""
+        found = self._kept.get(job.uid)
+        if found is None:
+            found = self._kept[job.uid] = self.place(job, reservation.groups)
         return found
 
     def seat(self, job: model.Job, slot: model.Slot) -> seats.Seat:

@@ -110,30 +110,36 @@ def _needed(scene: Scene) -> tuple[int, ...]:
     return (_HI,)
 
 
-def ends(
-    scene: Scene, *, leaving: bool = True, coming: bool = True
-) -> list[tuple[estimate.Finish, list[room.Release]]]:
-    """What becomes free when, by quantile, of all that holds room or is about to, where that is known.
+End = tuple[estimate.Finish, list[room.Release]]
+"""(when by quantile, what becomes free)."""
 
-    Args:
-        scene: Where things stand.
-        leaving: Whether to tell of those who leave already as well, as gone at once.
-        coming: Whether to tell of the windows that are to begin, which take before they give back.
-    """
-    found: list[tuple[estimate.Finish, list[room.Release]]] = []
+
+def ends(scene: Scene) -> list[End]:
+    """What becomes free when, of all that holds room or is about to, where that is known."""
     at_once = estimate.Finish(scene.now, scene.now, scene.now)
-    edges = (*scene.windows.active, *(scene.windows.edges if coming else ()))
-    found += windows.releases(edges, len(scene.free.ledger.rows.resources))
+    found = of_others(scene, (*scene.windows.active, *scene.windows.edges))
+    for job in scene.jobs:
+        if job.assigned and (job.state is model.State.ENDING or job.uid in scene.leaving):
+            found.append((at_once, [scene.release(job)]))
+        elif job.assigned and (finish := scene.standings[job.uid].finish) is not None:
+            found.append((finish, [scene.release(job)]))
+    return found + of_placed(scene)
+
+
+def of_others(scene: Scene, edges: Sequence[windows.Edge]) -> list[End]:
+    """The same of what holds room without running: `edges` of windows, and claims."""
+    at_once = estimate.Finish(scene.now, scene.now, scene.now)
+    found: list[End] = [*windows.releases(edges, len(scene.free.ledger.rows.resources))]
     found += [(at_once, [stake.charged]) for stake in scene.given_up]
     for stake in (*scene.starting, *scene.claims):
         if stake.here.finish is not None:
             found.append((stake.here.finish, [stake.whole]))
-    for job in scene.jobs:
-        if job.assigned and (job.state is model.State.ENDING or job.uid in scene.leaving):
-            if leaving:
-                found.append((at_once, [scene.release(job)]))
-        elif job.assigned and (finish := scene.standings[job.uid].finish) is not None:
-            found.append((finish, [scene.release(job)]))
+    return found
+
+
+def of_placed(scene: Scene) -> list[End]:
+    """The same of those whom this pass admits."""
+    found: list[End] = []
     for uid, taken in scene.placed.items():
         here = scene.standings[uid]
         if here.finish is not None:

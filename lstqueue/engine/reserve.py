@@ -20,6 +20,7 @@ from __future__ import annotations
 import bisect
 import functools
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -59,8 +60,8 @@ def settle(known: kept.Kept) -> guests.Guests:
             why = _ABSENT if turn is None else why
             known.reservations.lost[uid] = model.Unreserve(uid, why)
         else:
-            groups = job.reservation.groups
-            found.append(guests.Keeping(turn, job.reservation, _whole(known, turn, groups)))
+            whole = known.world.kept(job, job.reservation)
+            found.append(guests.Keeping(turn, job.reservation, whole))
     found.sort(key=_rank)
     if found:
         known.lendings.clear()  # who stands in line by the best-effort share is known since
@@ -100,11 +101,6 @@ def _rank(keeping: guests.Keeping) -> order.Rank:
     return keeping.turn.rank
 
 
-def _whole(known: kept.Kept, turn: order.Turn, groups: tuple[model.GroupPlacement, ...]) -> room.Release:
-    """A place in columns, read as that of a claim for which nobody has to leave."""
-    return known.world.new_stake(turn.standing, model.Claim(groups, (), 0), ()).whole
-
-
 def _owed(known: kept.Kept, keeping: guests.Keeping) -> room.Release:
     """What of the room that is free now has to stay free for a reservation.
 
@@ -112,12 +108,9 @@ def _owed(known: kept.Kept, keeping: guests.Keeping) -> room.Release:
     whatever others leave there until its start is the owner's as well, and a guest may stay on the rest; of
     the quota it may in any case.
     """
-    whole, start, then = keeping.whole, keeping.reservation.start, known.free.copy()
-    leaving = preempt.leaving(known)
-    gone = {job.uid for job in leaving}
-    for here in known.placed:
-        if here.finish is not None and here.finish.hi <= start and here.job.uid not in gone:
-            leaving.append(here.job)
+    whole, then, leaving = keeping.whole, known.free.copy(), preempt.leaving(known)
+    ends = known.world.leavers.read(known.lasting, [job.uid for job in leaving])
+    ends.leave(then, 0, bisect.bisect_right(ends.times, keeping.reservation.start))
     then.release_all([known.world.release(job) for job in leaving])
     then.charge_all([stake.rest for stake in known.going()])
     nodes, now = whole.nodes, known.free
@@ -181,7 +174,7 @@ class _Keeper:
     def __init__(self, known: kept.Kept) -> None:
         self._known = known
         self._free: room.Room | None = None
-        self._departures = departures.Departures(())
+        self._departures = departures.Departures()
         self._leaving: list[tuple[int, room.Release]] = []
         starting = known.fitted.placed.keys() | known.staked.keys()
         before = {one.turn.standing.job.uid: one for one in known.guests.keepings}
@@ -281,14 +274,11 @@ class _Keeper:
         """What is free beside all claims and reservations, as if they had begun; made when needed."""
         if self._free is None:
             known = self._known
-            # Room that windows take meanwhile is left aside: what is free is to grow with time alone.
-            ends = outlook.ends(foresight.scene(known, []), leaving=False, coming=False)
             leaving = preempt.leaving(known)
             self._leaving = [(known.now + job.grace, known.world.release(job)) for job in leaving]
-            self._departures = departures.Departures(
-                [(finish.hi, parts) for finish, parts in ends]
-                + [(at, [parts]) for at, parts in self._leaving]
-            )
+            self._departures = _departures(known, leaving)
+            for at, parts in self._leaving:
+                self._departures.insert(bisect.bisect_right(self._departures.times, at), (at, [parts]))
             self._free = known.free.copy()
             self._free.charge_all([stake.rest for stake in known.going()])
         return self._free
@@ -306,7 +296,21 @@ class _Keeper:
             return None  # several groups: what fits is not found again in another order of pools
         placed = room.by_group(taken, self._known.nodes)
         groups = tuple(placed[index] for index in range(len(turn.standing.job.groups)))
-        return groups, start, _whole(self._known, turn, groups)
+        return groups, start, self._known.world.place(turn.standing.job, groups)
+
+
+def _departures(known: kept.Kept, leaving: Iterable[model.Job]) -> departures.Departures:
+    """What becomes free when, at the latest, of all that holds room or is about to, `leaving` left aside.
+
+    Room that windows take meanwhile is left aside as well: what is free is to grow with time alone.
+    """
+    found = known.world.leavers.read(known.lasting, [job.uid for job in leaving])
+    scene = foresight.scene(known, [])
+    for finish, parts in reversed(outlook.of_others(scene, scene.windows.active)):
+        found.insert(bisect.bisect_left(found.times, finish.hi), (finish.hi, parts))
+    for finish, parts in outlook.of_placed(scene):
+        found.insert(bisect.bisect_right(found.times, finish.hi), (finish.hi, parts))
+    return found
 
 
 def _has(free: room.Room, whole: room.Release) -> bool:

@@ -200,7 +200,9 @@ class Ledger:
         """Free amounts as `give` does, where nodes may appear more than once."""
         for row, more in zip(self.free, amounts, strict=True):
             np.add.at(row, nodes, more)
-        self._recount(np.unique(nodes))
+        touched: Mask = np.zeros(self.free.shape[1], dtype=np.bool_)
+        touched[nodes] = True
+        self._recount(touched.nonzero()[0])
 
     def _count(self, first: int) -> None:
         """Count the rows from `first` on anew on every node."""
