@@ -58,17 +58,11 @@ class PodWorld(world.World):
     def __init__(self, *arguments: Any, rules: Rules, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._rules = rules
-        self._now = 0
         self._incomplete: dict[str, _Pods] = {}
         self._queued: dict[str, tuple[int, int, str]] = {}  # by uid, the place in front of the gate
         self._inside = 0  # GPUs of those whom the gate has let in
         self._back: dict[str, int] = {}
         self._singles: dict[topology.PodShape, tuple[model.Group, ...]] = {}
-
-    def pass_time(self, now: int) -> bool:
-        """As a `World`, and the gate learns what time it is."""
-        self._now = now
-        return super().pass_time(now)
 
     def arrive(self, uid: str, *arguments: Any) -> lives.Life:
         """Submit a job; without a gate its pods are there at once."""
@@ -168,7 +162,7 @@ class PodWorld(world.World):
     ) -> None:
         """Charge some pods of an incomplete gang, or take them off."""
         life.assigned = parts
-        self._charge(life, sign)
+        self._machines.charge(life, sign)
         life.assigned = assigned
         gpus = sign * sum(dict(life.groups[part.group].shape.requests).get(world.GPU, 0) for part in parts)
         self.busy += gpus

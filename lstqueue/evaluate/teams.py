@@ -10,6 +10,8 @@ A file in YAML (or JSON):
         users: [ada, bob]
       - name: blue          # without users: all others, by a hash of their names if there are several such
         gpus: 64
+        windows:            # as in a GPUQueue
+          - {name: day, schedule: "0 8 * * 1-5", zone: Europe/Berlin, duration: 12h, keepFree: 40%}
 
 The policy sets all else of a queue, for all of them alike.
 """
@@ -25,10 +27,12 @@ from typing import Any
 
 import yaml
 
+from lstqueue.api import errors, gpuqueue, intervals, reading
 from lstqueue.engine import model
 from lstqueue.evaluate import workload
 
-_FIELDS = frozenset({"name", "gpus", "borrowingLimit", "users"})
+_FIELDS = frozenset({"name", "gpus", "borrowingLimit", "users", "windows"})
+_OF_WINDOW = frozenset({"name", "schedule", "zone", "duration", "keepFree"})
 
 
 class TeamsError(ValueError):
@@ -43,6 +47,7 @@ class Team:
     gpus: int
     limit: int | None = None
     users: tuple[str, ...] = ()
+    windows: tuple[gpuqueue.Window, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +57,14 @@ class Teams:
     teams: tuple[Team, ...]
     cohort: str = ""
 
-    def queues(self, like: model.Queue) -> tuple[model.Queue, ...]:
+    def standing(self, like: model.Queue) -> Standing:
         """The queues as the engine sees them, in all else like the one of the policy, of one pool."""
         found: list[model.Queue] = []
         for age, team in enumerate(self.teams):
             limits = () if team.limit is None or not self.cohort else ((workload.GPU, team.limit),)
             own = replace(like.pools[0], nominal=((workload.GPU, team.gpus),), limits=limits)
             found.append(replace(like, name=team.name, pools=(own,), cohort=self.cohort, created=age))
-        return tuple(found)
+        return Standing(self, tuple(found))
 
     def of(self, work: workload.Work) -> str:
         """The queue of a job, by its user; where the trace knows none, by the job itself.
@@ -77,6 +82,25 @@ class Teams:
                 f"--queues: user {user!r} is in no queue; add that name, or leave `users` of one queue out"
             )
         return rest[zlib.crc32(user.encode()) % len(rest)]
+
+
+class Standing:
+    """The queues of a replay as the engine is given them; the same ones until a window comes into sight."""
+
+    def __init__(self, several: Teams, queues: tuple[model.Queue, ...]) -> None:
+        self._windows = [team.windows for team in several.teams]
+        self._queues = list(queues)
+        self._seen: list[intervals.Intervals] = [() for _ in queues]
+
+    def as_of(self, now: int) -> tuple[model.Queue, ...]:
+        """Return them at `now` (ms since the epoch)."""
+        for index, said in enumerate(self._windows):
+            found = intervals.as_of(said, now)
+            if found is not self._seen[index]:
+                self._seen[index] = found
+                ahead = tuple(model.Window(*one) for one in found)
+                self._queues[index] = replace(self._queues[index], windows=ahead)
+        return tuple(self._queues)
 
 
 def read(path: pathlib.Path) -> Teams:
@@ -131,4 +155,22 @@ def _team(path: pathlib.Path, number: int, row: Any) -> Team:
         raise TeamsError(f"{where}.borrowingLimit is {limit!r}; give a whole number, or leave it out")
     if users is not None and (not isinstance(users, list) or not all(isinstance(one, str) for one in users)):
         raise TeamsError(f"{where}.users is {users!r}; give a list of names, or leave it out")
-    return Team(name, gpus, limit, tuple(users or ()))
+    return Team(name, gpus, limit, tuple(users or ()), _windows(where, row.get("windows")))
+
+
+def _windows(where: str, rows: Any) -> tuple[gpuqueue.Window, ...]:
+    """The windows of a queue, by the rules of a GPUQueue."""
+    if rows is None:
+        return ()
+    if not isinstance(rows, list):
+        raise TeamsError(f"{where}.windows is {rows!r}; list windows as in a GPUQueue, or leave it out")
+    found: list[gpuqueue.Window] = []
+    for number, row in enumerate(rows):
+        part = f"{where}.windows[{number}]"
+        if isinstance(row, Mapping):
+            _known(part, row, _OF_WINDOW)
+        try:
+            found.append(reading.read(gpuqueue.Window, {part: row}, part=part))
+        except errors.InvalidSpecError as error:
+            raise TeamsError(str(error)) from error
+    return tuple(found)

@@ -18,13 +18,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from lstqueue.engine import model
-from lstqueue.evaluate import digest, inventory, lives, mishaps, teams, workload
+from lstqueue.evaluate import digest, inventory, lives, machines, mishaps, teams, workload
 from lstqueue.topology import model as topology
 
 GPU = workload.GPU
 POOL = "all"
-_ASKED = (mishaps.Kind.DRAIN, mishaps.Kind.MAINTENANCE)
-"""What pods are asked to leave for."""
 NO_LIMIT = 1 << 40
 """A quota that nothing reaches."""
 _AVOIDED = 5 * model.MINUTE
@@ -99,12 +97,12 @@ class World:
             pools=(model.Pool(POOL, nominal=((GPU, NO_LIMIT),)),),
         )
         self._several = several
-        self._queues = (self.queue,) if several is None else several.queues(self.queue)
+        self._queues = (self.queue,)
+        self._standing = None if several is None else several.standing(self.queue)
+        self._now = 0
         self.jobs: dict[str, lives.Life] = {}
         self.gpus = shape.gpus
-        self._machines = shape.machines
         self.busy = 0  # GPUs of gangs that hold room
-        self.out = 0  # GPUs that are out of service
         self.partial = 0  # of them those of incomplete gangs, which a plan never makes
         self._placed = 0  # gangs that do
         self._shed_at = 0  # when somebody was last given up
@@ -112,13 +110,9 @@ class World:
         self._log, self._witnesses = log, tuple(witnesses)
         self._ahead: list[Happening] = []
         self._sequence = 0
-        self._nodes = {node.name: node for node in _nodes(self._machines)}
-        self._used: dict[str, dict[str, int]] = {name: {} for name in self._nodes}
-        self._moved: set[str] = set()
-        self._lacking: dict[str, int] = {}
+        self._machines = machines.Machines(shape.machines)
         self._done: list[lives.Life] = []
         self._wear = wear or mishaps.Wear(mishaps.Rates(), shape.nodes, seed=0, since=0)
-        self._names = list(self._nodes)
         self._groups: dict[tuple[workload.Pods, ...], tuple[model.Group, ...]] = {}
 
     # Time
@@ -135,12 +129,18 @@ class World:
         return min((time for time in times if time is not None), default=None)
 
     @property
+    def out(self) -> int:
+        """GPUs that are out of service."""
+        return self._machines.out
+
+    @property
     def next_mishap(self) -> int | None:
         """When something goes wrong next, in ms since the epoch; None: nothing ever will."""
         return self._wear.next_mishap
 
     def pass_time(self, now: int) -> bool:
         """Let everything happen that is due; return whether the operator would want to decide anew."""
+        self._now = now
         rung = False
         while True:
             first = self._ahead[0][0] if self._ahead and self._ahead[0][0] <= now else None
@@ -183,15 +183,10 @@ class World:
 
     def snapshot(self, *, forecast_at: int, changed: bool) -> model.Snapshot:
         """Return the cluster as the operator sees it."""
-        if self._moved:
-            for name in self._moved:
-                used = topology.resources(self._used[name])
-                self._nodes[name] = replace(self._nodes[name], used=used)
-            self._moved.clear()
         costs = self.costs
         return model.Snapshot(
-            nodes=tuple(self._nodes.values()),
-            queues=self._queues,
+            nodes=self._machines.seen(),
+            queues=self._queues if self._standing is None else self._standing.as_of(self._now),
             jobs=tuple([life.seen or life.engine_job(costs) for life in self.jobs.values()]),
             forecast_at=forecast_at,
             changed=changed,
@@ -365,7 +360,7 @@ class World:
         changes = self._wear.take(now)
         for mishap, begins in changes:
             at = mishap.at if begins else mishap.until
-            name = self._names[mishap.node]
+            name = self._machines.names[mishap.node]
             self._log.note(at, f"{mishap.kind.value}-{'begins' if begins else 'ends'}", name)
             if begins:
                 self._hit(mishap, name, at)
@@ -376,7 +371,7 @@ class World:
         """End the runs that a mishap ends; a GPU that is lost ends that of whoever has it."""
         there = [life for life in self.jobs.values() if any(part.node == name for part in life.assigned)]
         if mishap.kind is mishaps.Kind.GPU:
-            which = int(mishap.draw * self._machines[mishap.node].gpus)
+            which = self._machines.lost(mishap)
             for life in there:
                 which -= lives.gpus_on(life, name)
                 if which < 0:
@@ -384,7 +379,7 @@ class World:
                     return
             return
         for life in there:
-            self._strike(life, at, asked=mishap.kind in _ASKED)
+            self._strike(life, at, asked=mishap.kind in machines.ASKED)
 
     def _strike(self, life: lives.Life, at: int, *, asked: bool) -> None:
         """End the run of a gang; who is only asked to leave may save its work. Its pods are gone at once."""
@@ -412,18 +407,7 @@ class World:
 
     def _refit(self, index: int, name: str, at: int) -> None:
         """Give the node the shape that what lasts leaves of it."""
-        down = self._wear.down
-        gpus = self._machines[index].gpus - ((index, mishaps.Kind.GPU) in down)
-        self._nodes[name] = replace(
-            self._nodes[name],
-            ready=(index, mishaps.Kind.FAILURE) not in down,
-            unschedulable=any((index, kind) in down for kind in _ASKED),
-            allocatable=self._machines[index].allocatable(gpus),
-        )
-        node = self._nodes[name]
-        usable = gpus if node.ready and not node.unschedulable else 0
-        self._lacking[name] = self._machines[index].gpus - usable
-        self.out = sum(self._lacking.values())
+        gpus, usable = self._machines.refit(index, self._wear.down)
         for witness in self._witnesses:
             witness.resized(name, gpus)
             witness.serves(name, usable, at)
@@ -443,7 +427,7 @@ class World:
     def _bound(self, life: lives.Life) -> None:
         life.assigned = tuple([replace(part, bound=part.held, held=0) for part in life.assigned])
         life.seen = None
-        self._charge(life, 1)
+        self._machines.charge(life, 1)
 
     def _works(self, life: lives.Life, at: int) -> None:
         life.state, life.since, life.seen = model.State.RUNNING, life.starts_at, None
@@ -468,29 +452,12 @@ class World:
         self._log.note(at, "waits", life.work.key)
 
     def _release(self, life: lives.Life, at: int) -> None:
-        self._charge(life, -1)
+        self._machines.charge(life, -1)
         self.busy -= life.work.gpus
         self._placed -= 1
         life.assigned = ()
         for witness in self._witnesses:
             witness.released(life, at)
-
-    def _charge(self, life: lives.Life, sign: int) -> None:
-        """Add what bound pods of a gang use to their nodes, or take it off."""
-        for part in life.assigned:
-            if not part.bound:
-                continue
-            used = self._used[part.node]
-            for name, amount in life.groups[part.group].shape.requests:
-                used[name] = used.get(name, 0) + sign * amount * part.bound
-            self._moved.add(part.node)
-
-
-def _nodes(machines: Iterable[inventory.Machine]) -> list[topology.Node]:
-    return [
-        topology.Node(one.name, one.allocatable(one.gpus), labels=(("kubernetes.io/hostname", one.name),))
-        for one in machines
-    ]
 
 
 def _places(groups: tuple[model.GroupPlacement, ...]) -> list[tuple[str, int]]:

@@ -90,6 +90,10 @@ def test_users_are_where_the_file_says_and_the_others_spread_by_name(path: pathl
         ("queues: [{name: a, gpus: 1}, {name: a, gpus: 1}]", "the same name"),
         ("queues: [{name: a, gpus: 1, users: ada}]", "users is 'ada'"),
         ("queues: [{name: a, gpus: 16, users: [ada]}]", "user 'bob' is in no queue"),
+        ("queues: [{name: a, gpus: 1, windows: day}]", "windows is 'day'; list windows as in a GPUQueue"),
+        ("queues: [{name: a, gpus: 1, windows: [3]}]", "queues[0].windows[0]: 3 is not a mapping of fields"),
+        ("queues: [{name: a, gpus: 1, windows: [{name: d}]}]", "queues[0].windows[0].schedule: is missing"),
+        ("queues: [{name: a, gpus: 1, windows: [{from: 8}]}]", "windows[0]: 'from' means nothing"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_by_name(path: pathlib.Path, text: str, words: str) -> None:
@@ -120,6 +124,23 @@ def test_a_file_that_says_less_than_it_seems_to_is_refused(path: pathlib.Path, t
     path.write_text(text, encoding="utf-8")
     with pytest.raises(teams.TeamsError, match=words):
         teams.read(path)
+
+
+WINDOW = '{name: day, schedule: "30 1 * * *", zone: Etc/UTC, duration: 12h, keepFree: "%s"}'
+
+
+@pytest.mark.parametrize(("kept", "began"), [("100%", 13.5), ("50%", 1.0)])
+def test_in_a_window_of_a_queue_its_jobs_leave_free_what_it_says(
+    path: pathlib.Path, kept: str, began: float
+) -> None:
+    path.write_text(f"queues: [{{name: red, gpus: 16, windows: [{WINDOW % kept}]}}]", encoding="utf-8")
+    whole, log = trace(path).read_text(encoding="utf-8").splitlines(), path.parent / "log"
+    alone = path.parent / "alone.csv"
+    alone.write_text("\n".join([whole[0], whole[3]]) + "\n", encoding="utf-8")  # b1, at one, for an hour
+    asked = ["evaluate", "run", "--trace", f"lstqueue:{alone}", "--nodes", "2", "--queues", str(path)]
+    assert CliRunner().invoke(cli.main, [*asked, "--log", str(log), "--deadlines", "none"]).exit_code == 0
+    (at,) = [int(line.split()[0]) for line in log.read_text().splitlines() if " admitted " in line]
+    assert (at - workload.EPOCH) / 3_600_000 == pytest.approx(began, abs=0.01)
 
 
 def test_a_queue_without_jobs_is_listed_and_the_report_has_all_of_them(path: pathlib.Path) -> None:
