@@ -76,6 +76,7 @@ class Config:
     reserve_slips: int = 2  # when it was put off so often, only those are guests who can be suspended
     promising: bool = False  # whether anything is promised, and promises that were made are kept
     slot_grace: int = 3 * MINUTE  # in which those in a slot have to leave it: their grace, and writes
+    launch_margin: int = 5 * MINUTE  # from admission to all members at work, beside `restore`, for promises
     promise_quiet: int = 7 * 24 * HOUR  # without an overload for so long, whatever fits is promised
     promise_area: float = 0.1  # else what is no more than so many hours of the whole pool, by hi
     promise_most: int = 64  # searches for slots in one pass
@@ -116,6 +117,7 @@ class Config:
             ("reserve_most", self.reserve_most, self.reserve_most >= 0, "0 or more"),
             ("reserve_share", self.reserve_share, 0 <= self.reserve_share <= 1, "0 to 1"),
             ("slot_grace", self.slot_grace, self.slot_grace >= 1, "1 ms or more"),
+            ("launch_margin", self.launch_margin, self.launch_margin >= 0, "0 ms or more"),
             ("promise_area", self.promise_area, self.promise_area >= 0, "0 or more"),
             ("promise_most", self.promise_most, self.promise_most >= 0, "0 or more"),
             ("reserve_slips", self.reserve_slips, self.reserve_slips >= 0, "0 or more"),

@@ -94,12 +94,12 @@ class Owed:
     seated: bool
     seat: seats.Seat
 
-    def entry(self, now: int, grace: int) -> calendar.Entry:
-        """What the calendar owes for it; `grace` as in `Config.slot_grace`."""
-        slot, finish = self.slot, self.here.finish
-        if not self.seated or finish is None:
+    def entry(self, now: int, config: model.Config) -> calendar.Entry:
+        """What the calendar owes for it."""
+        slot, last = self.slot, seats.ends(self.here, config)
+        if not self.seated or last is None:
             return calendar.Entry(self.here.job.uid, slot.start, slot.finish, self.whole)
-        ends = max(min(slot.finish, finish.hi + grace), now + 1)
+        ends = max(min(slot.finish, last + config.slot_grace), now + 1)
         return calendar.Entry(self.here.job.uid, min(now, slot.start), ends, self.whole)
 
 

@@ -159,7 +159,8 @@ def _slots(
         leaves = job.movable and job.grace <= config.slot_grace
         due = now >= slot.start - config.slot_grace - job.grace
         if estimate.is_placed(job) and finish is not None and holds <= set(parts) and (due or not leaves):
-            since, ends = now, min(ends, finish.hi + config.slot_grace)  # it stays there until its end
+            last = finish.hi + _launch(job, config) + config.slot_grace
+            since, ends = now, min(ends, last)  # it stays there until its end
         yield _Held(job, since, ends, tuple(parts))
 
 
@@ -181,4 +182,10 @@ def _staying(
         elif not estimate.is_placed(job):
             continue
         finish = estimate.finish(job, now, config)
-        yield _Held(job, now, NEVER if finish is None else finish.hi, tuple(parts))
+        until = NEVER if finish is None else finish.hi + _launch(job, config)
+        yield _Held(job, now, until, tuple(parts))
+
+
+def _launch(job: model.Job, config: model.Config) -> int:
+    """How long the start of a job may take that is still to come, or not known to be over."""
+    return 0 if job.state is model.State.RUNNING else config.launch_margin

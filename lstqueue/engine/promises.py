@@ -34,6 +34,7 @@ from lstqueue.engine import (
 from lstqueue.engine.gangs import PPM
 from lstqueue.engine.standing import Standing
 
+_RAN_PAST = "It runs longer than was thought at most."
 Problem = tuple[model.Cause, str, bool]
 """(cause, in words, whether the promise is lost unless the slot moves now)."""
 
@@ -86,8 +87,11 @@ def _problem(known: kept.Kept, one: kept.Owed) -> Problem | None:
     if slot.finish > job.deadline:
         return model.Cause.EDIT, "Its deadline is earlier than it was when it was promised.", True
     if one.seated:
-        late = known.now >= slot.finish
-        return (model.Cause.RAN_PAST_HI, "It runs longer than was thought at most.", True) if late else None
+        if known.now < slot.finish:
+            return None
+        slow = known.now <= slots.outrun(here, known.config)
+        why = "Its start took longer than is allowed for." if slow else _RAN_PAST
+        return model.Cause.RAN_PAST_HI, why, True
     if needed(here, known.now, known.config) > slot.hi:
         grown = job.saved > 0 or estimate.is_placed(job)
         cause = model.Cause.RAN_PAST_HI if grown else model.Cause.EDIT
@@ -170,9 +174,10 @@ def _follow(known: kept.Kept, one: kept.Owed) -> bool:
 def _stay(known: kept.Kept, here: Standing, groups: tuple[model.GroupPlacement, ...]) -> model.Slot | None:
     """The slot of one that runs, or starts now, and stays where it is; None: it would not end in time."""
     finish, deadline = here.finish, here.job.deadline
-    if finish is None or deadline is None or not known.now < finish.hi <= deadline:
+    last = seats.ends(here, known.config)
+    if finish is None or last is None or deadline is None or not known.now < finish.hi or last > deadline:
         return None
-    ends = min(deadline, finish.hi + known.config.slot_grace)
+    ends = min(deadline, last + known.config.slot_grace)
     return model.Slot(groups, known.now, ends, finish.hi - known.now)
 
 
@@ -311,8 +316,9 @@ def _promise(known: kept.Kept, turn: order.Turn) -> None:
 
 
 def _length(known: kept.Kept, job: model.Job, hi: int) -> int:
-    """How long a slot is: time for others to leave once more, the launch or a restore, and the run."""
-    return known.config.slot_grace + max(job.overhead, job.restore) + hi
+    """How long a slot is: time for others to leave once more, for a launch and a restore, and the run."""
+    config = known.config
+    return config.slot_grace + config.launch_margin + max(job.overhead, job.restore) + hi
 
 
 def _search(

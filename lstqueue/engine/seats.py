@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lstqueue.engine import estimate, model
+from lstqueue.engine import estimate, model, standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,17 @@ def of(job: model.Job, slot: model.Slot, config: model.Config) -> Seat:
 def evictable(job: model.Job, config: model.Config) -> bool:
     """Whether a job can be told to leave, and does so in time for a slot."""
     return job.movable and job.grace <= config.slot_grace
+
+
+def ends(here: standing.Standing, config: model.Config) -> int | None:
+    """When a job ends at the latest that has room or is given it now, in ms since the epoch; None: unknown.
+
+    How long its pods take to start is not known before they have: until then the margin is added for it.
+    """
+    if here.finish is None:
+        return None
+    begun = here.job.state is model.State.RUNNING
+    return here.finish.hi + (0 if begun else config.launch_margin)
 
 
 def due(job: model.Job, slot: model.Slot, config: model.Config) -> int:

@@ -54,7 +54,9 @@ def _rouse(known: kept.Kept, slot: model.Slot, leaves: int) -> None:
 
 def outrun(here: standing.Standing, config: model.Config) -> int:
     """Until when (ms since the epoch) one that owns room may still be thought to end as it was to at most."""
-    return estimate.start(here.job) + (0 if here.left is None else here.left.hi) + config.slot_grace
+    launch = 0 if here.job.state is model.State.RUNNING else config.launch_margin
+    whole = 0 if here.left is None else here.left.hi
+    return estimate.start(here.job) + launch + whole + config.slot_grace
 
 
 def owing(known: kept.Kept) -> calendar.Calendar:
@@ -78,7 +80,7 @@ def crowded(known: kept.Kept, one: kept.Owed) -> bool:
             promised.fits = known.world.owing.fits(offered, nominal, entries(known), known.now)
         if promised.fits:
             return False
-    return owing(known).crowded(one.entry(known.now, known.config.slot_grace))
+    return owing(known).crowded(one.entry(known.now, known.config))
 
 
 def entries(known: kept.Kept) -> list[calendar.Entry]:
@@ -90,12 +92,12 @@ def entries(known: kept.Kept) -> list[calendar.Entry]:
 
 def _entries(known: kept.Kept) -> Iterator[calendar.Entry]:
     """What is owed as the pass begins: slots, the room of those who cannot leave, quota kept free."""
-    owed, grace = known.promised.owed, known.config.slot_grace
+    owed = known.promised.owed
     for one in owed.values():
         if (
             one.seated or one.seat.evictable or not one.seat.placed
         ):  # else it has its room elsewhere, and will not leave for its slot
-            yield one.entry(known.now, grace)
+            yield one.entry(known.now, known.config)
     for here in known.placed:
         own = owed.get(here.job.uid)
         covered = own is not None and own.seated and own.slot.finish > known.now
@@ -138,7 +140,8 @@ def complete(known: kept.Kept) -> None:
 
 def staying(known: kept.Kept, here: standing.Standing, part: room.Release) -> calendar.Entry:
     """What is owed to one that has room now and cannot be told to leave."""
-    ends = standing.NEVER if here.finish is None else max(here.finish.hi, known.now + 1)
+    last = seats.ends(here, known.config)
+    ends = standing.NEVER if last is None else max(last, known.now + 1)
     return calendar.Entry(here.job.uid, known.now, ends, part)
 
 
@@ -177,7 +180,8 @@ class Respect:
         """Until when a job that starts now may not be told to leave, or cannot."""
         here, config = turn.standing, self._known.config
         if self._stays(turn):
-            return standing.NEVER if here.finish is None else here.finish.hi
+            last = seats.ends(here, config)
+            return standing.NEVER if last is None else last
         queue = self._known.queues[turn.gang.queue]
         least = queue.min_run if here.job.min_run is None else here.job.min_run
         return self._known.now + here.job.overhead + least + config.slot_grace

@@ -1,5 +1,7 @@
 """Promises hold, whatever arrives later, as long as nothing runs longer than it was thought to at most."""
 
+import dataclasses
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,9 +12,10 @@ from lstqueue.engine import model
 from lstqueue.evaluate import lives, workload
 
 SECOND = 1000
+CONFIG = model.Config(promising=True, promise_area=100.0, forecast_depth=0)
 COSTS = st.builds(
     lives.Costs,
-    launch=st.just(0),  # nobody is told of it, so no promise allows for it
+    launch=st.sampled_from([0, 30 * SECOND, CONFIG.launch_margin]),
     restore=st.sampled_from([0, 120 * SECOND]),
     checkpoint=st.sampled_from([0, 10 * MINUTE, 30 * MINUTE]),
     saves_on_suspend=st.booleans(),
@@ -57,7 +60,7 @@ def keep(
     queue: model.Queue | None = None,
 ) -> None:
     """Replay with whatever fits promised: everybody who was promised a deadline meets it."""
-    config = model.Config(promising=True, promise_area=100.0, forecast_depth=0, slot_grace=grace)
+    config = dataclasses.replace(CONFIG, slot_grace=grace)
     ran = replays.run(works, nodes=2, costs=costs, pass_every=pass_every, config=config, queue=queue)
     promised = [life for life in ran.outcome.lives if life.promised]
     for life in promised:
