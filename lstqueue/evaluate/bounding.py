@@ -41,7 +41,8 @@ def run(asked: Asked) -> int:
         bounds.require()
         load = setup.loaded(asked, asked.trace, shape, seed=asked.seed)
         # As `run --bound` has it, so that both say the same of the same options.
-        counted = tuple(filter(setup.countable(load.works, asked), load.works))
+        since, until = setup.counted(load.works, asked)
+        counted = tuple([work for work in load.works if since <= work.submit <= until])
         rows = _work_out(asked, counted, shape.gpus, costs.bind + costs.launch, width)
     except (traces.TraceError, deadlines.DeadlineError, bounds.BoundError) as error:
         raise click.ClickException(str(error)) from error

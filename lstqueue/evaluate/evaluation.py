@@ -9,7 +9,7 @@ import dataclasses
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import click
@@ -28,7 +28,6 @@ from lstqueue.evaluate import (
     policies,
     replay,
     setup,
-    teams,
     workload,
     world,
 )
@@ -67,10 +66,7 @@ def result(
     asked: options.One, made: Prepared, outcome: replay.Outcome, spent: tuple[float, float]
 ) -> output.Result:
     """The result of a replay that took so many seconds of wall and of CPU time."""
-    seen = figures.of(outcome, made.shape)
-    if made.several is not None:  # those without a job, too
-        everyone = {team.name: figures.Queue(0, 0, 0, None, 0.0, None, 0) for team in made.several.teams}
-        seen = dataclasses.replace(seen, by_queue={**everyone, **seen.by_queue})
+    seen = figures.of(outcome, made.shape, queues=made.queues)
     if not asked.verdicts:  # what is published without a forecast is no verdict that anybody was told
         seen = dataclasses.replace(
             seen, verdicts={}, forecast_kept_share=None, forecast_error_s=figures.Spread()
@@ -106,7 +102,7 @@ class Prepared:
     log: digest.Log
     meter: Meter
     replay: replay.Replay
-    several: teams.Teams | None
+    queues: Sequence[str]
 
 
 def prepared(
@@ -126,7 +122,6 @@ def prepared(
         several = setup.several(asked, policy, load)
     except setup.KNOWN as error:
         raise click.ClickException(str(error)) from error
-    setup.countable(load.works, asked)
     _check_claims(asked, policy, config)
     books = None
     if asked.invariants:
@@ -147,11 +142,21 @@ def prepared(
         estimator,
         config=config,
         pass_every=setup.duration(asked.pass_every, "--pass-every"),
-        warm_up=setup.duration(asked.warm_up, "--warm-up"),
-        cool_down=setup.duration(asked.cool_down, "--cool-down"),
+        counted=setup.counted(load.works, asked),
         given_up=_given_up(policy, load, nodes, spent),
     )
-    return Prepared(load, nodes, spent, policy, books, recorder, log, Meter(), again, several)
+    return Prepared(
+        load,
+        nodes,
+        spent,
+        policy,
+        books,
+        recorder,
+        log,
+        Meter(),
+        again,
+        () if several is None else several.names,
+    )
 
 
 def _check_claims(asked: options.One, policy: policies.Policy, config: model.Config) -> None:

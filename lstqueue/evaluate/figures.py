@@ -150,8 +150,8 @@ class Figures:
     by_queue: dict[str, Queue]
 
 
-def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
-    """Work a replay out."""
+def of(outcome: replay.Outcome, shape: world.Shape, *, queues: Sequence[str] = ()) -> Figures:
+    """Work a replay out; `queues` are those of its file, with or without a job."""
     since, until = outcome.counted
     everybody = [life for life in outcome.lives if since <= life.work.submit <= until]
     dated = [life for life in everybody if life.work.deadline is not None]
@@ -214,13 +214,13 @@ def of(outcome: replay.Outcome, shape: world.Shape) -> Figures:
         promised_ratio=_ratio(len(promised), len(dated)),
         promises_broken=broken.total(),
         promises_broken_by=dict(sorted(broken.items())),
-        by_queue=_queues(everybody),
+        by_queue=_queues(everybody, queues),
     )
 
 
-def _queues(everybody: Sequence[lives.Life]) -> dict[str, Queue]:
+def _queues(everybody: Sequence[lives.Life], names: Sequence[str]) -> dict[str, Queue]:
     found: dict[str, Queue] = {}
-    for name in sorted({life.queue for life in everybody} - {""}):
+    for name in names:
         own = [life for life in everybody if life.queue == name]
         dated = [life for life in own if life.work.deadline is not None]
         met = sum(1 for life in dated if in_time(life))

@@ -73,8 +73,7 @@ class Replay:
         *,
         config: model.Config,
         pass_every: int = 1000,
-        warm_up: int = 0,
-        cool_down: int = 0,
+        counted: tuple[int, int] | None = None,
         given_up: frozenset[str] = frozenset(),
     ) -> None:
         self._works, self._world, self._estimator = load.works, place, estimator
@@ -87,7 +86,7 @@ class Replay:
         self._began = load.works[0].submit if load.works else workload.EPOCH
         self._last_submit = load.works[-1].submit if load.works else self._began
         self._given_up = given_up
-        self._counted = (self._began + warm_up, self._last_submit - cool_down)
+        self._counted = counted or (self._began, self._last_submit)
         self._keeps, self._idle_kept, self._idle_out = False, 0, 0
         self._due: int | None = None
         self._last_pass = self._began - pass_every

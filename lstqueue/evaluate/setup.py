@@ -7,7 +7,7 @@ is wrong. Nothing is replayed here, and nothing is written.
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -201,8 +201,8 @@ def duration(text: str, hint: str) -> int:
         raise click.BadParameter(str(error), param_hint=hint) from error
 
 
-def countable(works: Sequence[workload.Work], asked: options.Loaded) -> Callable[[workload.Work], bool]:
-    """Say which jobs count, those of the first and last days left out as asked.
+def counted(works: Sequence[workload.Work], asked: options.Loaded) -> tuple[int, int]:
+    """The first and last ms (since the epoch) of submissions that count, without those of both ends.
 
     Raises:
         click.UsageError: None does.
@@ -211,4 +211,4 @@ def countable(works: Sequence[workload.Work], asked: options.Loaded) -> Callable
     until = works[-1].submit - duration(asked.cool_down, "--cool-down")
     if since > until:
         raise click.UsageError("--warm-up and --cool-down leave no submission to count; make them shorter")
-    return lambda work: since <= work.submit <= until
+    return since, until

@@ -57,6 +57,11 @@ class Teams:
     teams: tuple[Team, ...]
     cohort: str = ""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of all queues, in their order."""
+        return tuple([team.name for team in self.teams])
+
     def standing(self, like: model.Queue) -> Standing:
         """The queues as the engine sees them, in all else like the one of the policy, of one pool."""
         found: list[model.Queue] = []
@@ -119,8 +124,7 @@ def read(path: pathlib.Path) -> Teams:
     _known(str(path), told, frozenset({"cohort", "queues"}))
     cohort = told.get("cohort") or ""
     teams = tuple(_team(path, number, row) for number, row in enumerate(rows))
-    names = [team.name for team in teams]
-    if len(set(names)) < len(names):
+    if len({team.name for team in teams}) < len(teams):
         raise TeamsError(f"{path}: two queues have the same name; give each its own")
     if not isinstance(cohort, str):
         raise TeamsError(f"{path}: cohort is {cohort!r}; give it a name, or leave it out")

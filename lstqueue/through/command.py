@@ -70,10 +70,6 @@ def _refuse(asked: command.Options) -> None:
         "--gpu-failures": asked.gpu_failures,
         "--drains": asked.drains,
         "--maintenance": asked.maintenance,
-        "--inventory": asked.inventory,
-        "--queues": asked.queues,
-        "--warm-up": setup.duration(asked.warm_up, "--warm-up"),
-        "--cool-down": setup.duration(asked.cool_down, "--cool-down"),
         "--lag": "lag" in asked.costs and setup.duration(asked.costs["lag"], "--lag"),
         "--log": asked.log_path,
         "--report": asked.report_path,
@@ -97,14 +93,27 @@ def planned(asked: command.Options) -> play.Plan:
         engine = dataclasses.replace(engine, lo_factor=1.0, hi_factor=1.0)
     try:
         manifests.check(costs)
-        queue = policies.queue(pure_policies.named(asked.policy))
+        policy = pure_policies.named(asked.policy)
         load = setup.loaded(asked, asked.trace, shape, seed=asked.seed)
+        several = setup.several(asked, policy, load)
+        queues = policies.queues(policy, several)
         estimator = estimates.parse(asked.estimates, seed=asked.seed, config=engine)
     except KNOWN as error:
         raise click.ClickException(str(error)) from error
     estimated = {work.key: _told(estimator.ask(work)) for work in load.works}
     every = setup.duration(asked.pass_every, "--pass-every")
-    return play.Plan(asked.policy, load, estimated, shape, queue, costs, engine, every)
+    return play.Plan(
+        name=asked.policy,
+        load=load,
+        estimated=estimated,
+        shape=shape,
+        queues=queues,
+        several=several,
+        counted=setup.counted(load.works, asked),
+        costs=costs,
+        engine=engine,
+        pass_every=every,
+    )
 
 
 def _told(estimate: model.Estimate | None) -> model.Estimate | None:
@@ -146,7 +155,7 @@ def _result(
     outcome = played.outcome
     return output.Result(
         options=output.Asked(asked.policy, asked.trace, asked.seed),
-        seen=figures.of(outcome, plan.shape),
+        seen=figures.of(outcome, plan.shape, queues=() if plan.several is None else plan.several.names),
         dropped=dict(plan.load.dropped),
         latency_s=figures.Spread(),
         passes=outcome.passes,

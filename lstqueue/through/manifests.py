@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from lstqueue.api import durations, names, quantities, times
-from lstqueue.engine import model
 from lstqueue.evaluate import lives, workload
 from lstqueue.topology import model as topology
 
@@ -35,12 +34,11 @@ def check(costs: lives.Costs) -> None:
         )
 
 
-def job(
-    name: str, work: workload.Work, estimate: model.Estimate | None, costs: lives.Costs
-) -> dict[str, Any]:
+def job(life: lives.Life, name: str, costs: lives.Costs) -> dict[str, Any]:
     """Return the DeadlineJob of this name."""
+    work, estimate = life.work, life.estimate
     spec: dict[str, Any] = {
-        "queue": lives.QUEUE,
+        "queue": life.queue or lives.QUEUE,
         "importance": work.importance,
         "value": work.value,
         "groups": [

@@ -8,23 +8,26 @@ from __future__ import annotations
 import asyncio
 import resource
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lstqueue.api import durations
+from lstqueue.api import durations, quantities
 from lstqueue.demo import meter as meters
 from lstqueue.demo import operators, processes
 from lstqueue.embedded import clock, eventlog, memory, world
 from lstqueue.engine import model
-from lstqueue.evaluate import lives, replay, workload
+from lstqueue.evaluate import inventory, lives, replay, teams, workload
 from lstqueue.evaluate import world as pure
 from lstqueue.kube import port
 from lstqueue.through import manifests, seen
+from lstqueue.topology import model as topology
 
 NAMESPACE = "default"
 AHEAD = 10 * durations.MINUTE
 """How long before the first submission the cluster is there: the operator is up and idle by then."""
+APART = durations.SECOND
+"""Between the creations of two queues, so that it is known which is older."""
 SPARE = 30 * 86_400
 """Virtual seconds more than all jobs need one after the other; when they are over, something hangs."""
 WRITES = frozenset({"create", "patch", "patch_status", "replace", "delete"})
@@ -32,7 +35,10 @@ WRITES = frozenset({"create", "patch", "patch_status", "replace", "delete"})
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run: jobs with what is estimated of them by key, the queue, and what things cost.
+    """What to run: jobs with what is estimated of them by key, the queues, and what things cost.
+
+    `several` says who works where if there is more than one queue; `counted` are the first and last ms of
+    submissions that count.
 
     `pass_every` is in ms, `engine` what the operator's settings have of the engine.
     """
@@ -41,7 +47,9 @@ class Plan:
     load: workload.Workload
     estimated: Mapping[str, model.Estimate | None]
     shape: pure.Shape
-    queue: Mapping[str, Any]
+    queues: Sequence[Mapping[str, Any]]
+    several: teams.Teams | None
+    counted: tuple[int, int]
     costs: lives.Costs
     engine: model.Config
     pass_every: int
@@ -80,14 +88,15 @@ class Played:
 
 async def _play(plan: Plan, horizon: int, report: processes.Report) -> Played:
     loop, works = asyncio.get_running_loop(), plan.load.works
-    began, last = works[0].submit, works[-1].submit
+    began, (since, until) = works[0].submit, plan.counted
     epoch = began - AHEAD - int(loop.time() * 1000)
     async with world.World(epoch_ms=epoch, bookmark_s=operators.BOOKMARKS) as cluster:
-        cluster.add_nodes(plan.shape.nodes, gpus=plan.shape.gpus_per_node)
+        for machine in plan.shape.machines:
+            cluster.add_nodes(1, gpus=machine.gpus, **_offered(machine))
         known = seen.Seen(
-            jobs=seen.jobs_of(plan.load, plan.estimated),
-            meter=meters.Meter(since=began, until=last),
-            gpus=plan.shape.nodes * plan.shape.gpus_per_node,
+            jobs=seen.jobs_of(plan.load, plan.estimated, plan.several),
+            meter=meters.Meter(since=since, until=until),
+            gpus=plan.shape.gpus,
             restart=plan.costs.restore - plan.costs.launch,
         )
 
@@ -102,7 +111,29 @@ async def _play(plan: Plan, horizon: int, report: processes.Report) -> Played:
         running = operators.Operators(cluster, settings)
         stuck = await _until_all_end(plan, cluster, known, running, horizon)
         ended = cluster.now()
-    return _played(known, cluster, running, began=began, ended=ended, last=last, stuck=stuck)
+    outcome = replay.Outcome(
+        lives=[job.life for job in known.jobs.values()],
+        began=began,
+        ended=ended,
+        last_submit=works[-1].submit,
+        passes=sum(operator.loop.passes for operator in running.made),
+        held_loaded=known.meter.gpu_ms,
+        idle_wanted=known.idle_wanted,
+        stuck=stuck,
+        counted=plan.counted,
+    )
+    return _played(known, cluster, running, outcome)
+
+
+def _offered(machine: inventory.Machine) -> dict[str, Any]:
+    """What a node has beside GPUs, as far as its list says."""
+    offers = dict(machine.offers)
+    told: dict[str, Any] = {
+        name: quantities.format(name, offers[name]) for name in ("cpu", "memory") if name in offers
+    }
+    if topology.PODS in offers:
+        told["max_pods"] = offers[topology.PODS]
+    return told
 
 
 async def _until_all_end(
@@ -127,37 +158,22 @@ async def _until_all_end(
 async def _feed(plan: Plan, cluster: world.World, known: seen.Seen) -> None:
     """Submit every job at its time; not over HTTP, since kopf cancels such connections when it ends."""
     api = memory.MemoryApi(cluster.server.backend)
-    await api.create(port.GPU_QUEUES, None, dict(plan.queue))
+    for queue in plan.queues:
+        await api.create(port.GPU_QUEUES, None, dict(queue))
+        await asyncio.sleep(APART / 1000)
     for name, job in known.jobs.items():
         work = job.life.work
         await asyncio.sleep(max(0, work.submit - cluster.now()) / 1000)
-        body = manifests.job(name, work, plan.estimated[work.key], plan.costs)
+        body = manifests.job(job.life, name, plan.costs)
         await api.create(port.DEADLINE_JOBS, NAMESPACE, body)
 
 
 def _played(
-    known: seen.Seen,
-    cluster: world.World,
-    running: operators.Operators,
-    *,
-    began: int,
-    ended: int,
-    last: int,
-    stuck: bool,
+    known: seen.Seen, cluster: world.World, running: operators.Operators, outcome: replay.Outcome
 ) -> Played:
-    everybody = [job.life for job in known.jobs.values()]
     used = resource.getrusage(resource.RUSAGE_SELF)
     return Played(
-        outcome=replay.Outcome(
-            lives=everybody,
-            began=began,
-            ended=ended,
-            last_submit=last,
-            passes=sum(operator.loop.passes for operator in running.made),
-            held_loaded=known.meter.gpu_ms,
-            idle_wanted=known.idle_wanted,
-            stuck=stuck,
-        ),
+        outcome=outcome,
         checks=cluster.audit.checks,
         violations=tuple(str(violation) for violation in cluster.audit.violations),
         requests=running.requests(),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
-from lstqueue.api import deadlinejob_status, durations, names
+from lstqueue.api import deadlinejob_status, durations, errors, gpuqueue, names
 from lstqueue.engine import model
-from lstqueue.evaluate import lives, policies, workload, world
+from lstqueue.evaluate import lives, policies, teams, workload, world
 
+_NAME = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _ORDERS = (model.Order.LST, model.Order.EDF, model.Order.FIFO)
 
 
@@ -16,13 +18,34 @@ class UnspeakableError(ValueError):
     """A GPUQueue cannot say what a policy is; the message names what."""
 
 
-def queue(policy: policies.Policy) -> dict[str, Any]:
-    """Return the GPUQueue over all nodes that has the policy's jobs.
+def queues(policy: policies.Policy, several: teams.Teams | None = None) -> tuple[dict[str, Any], ...]:
+    """Return the GPUQueues over all nodes that have the policy's jobs, the oldest first.
 
     Raises:
-        UnspeakableError: The policy sets what only a configuration of the evaluator has.
+        UnspeakableError: The policy, or a queue, has what only a configuration of the evaluator has.
     """
-    return _queue(_spec(policy))
+    spec = _spec(policy)
+    if several is None:
+        return (_queue(lives.QUEUE, {**spec, "pools": [_pool(world.NO_LIMIT)]}),)
+    return tuple(_queue(team.name, {**spec, **_team(several, team)}) for team in several.teams)
+
+
+def _team(several: teams.Teams, team: teams.Team) -> dict[str, Any]:
+    """What one of several queues says of itself."""
+    own: dict[str, Any] = {"pools": [_pool(team.gpus, team.limit)]}
+    if several.cohort:
+        own["cohort"] = several.cohort
+    if team.windows:
+        own["windows"] = [one.model_dump(mode="json", by_alias=True) for one in team.windows]
+    if not _NAME.fullmatch(team.name):
+        raise UnspeakableError(
+            f"queue {team.name!r} is no name of a GPUQueue; write up to 63 small letters, digits and dashes"
+        )
+    try:
+        gpuqueue.parse(_queue(team.name, own))
+    except errors.InvalidSpecError as error:
+        raise UnspeakableError(f"queue {team.name!r}: {error}") from error
+    return own
 
 
 def speakable() -> list[str]:
@@ -36,18 +59,18 @@ def _spec(policy: policies.Policy) -> dict[str, Any]:
             f"{policy.name} sets {unsaid[0]}, which no GPUQueue can say; "
             f"--through takes {', '.join(speakable())}"
         )
-    spec: dict[str, Any] = {"pools": [_pool()]}
+    spec: dict[str, Any] = {}
     for name, value in _wanted(policy).items():
         for part, fields in (_said(name, value) or {}).items():
             spec[part] = {**spec.get(part, {}), **fields} if isinstance(fields, dict) else fields
     return spec
 
 
-def _queue(spec: dict[str, Any]) -> dict[str, Any]:
+def _queue(name: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {
         "apiVersion": names.API_VERSION,
         "kind": "GPUQueue",
-        "metadata": {"name": lives.QUEUE},
+        "metadata": {"name": name},
         "spec": spec,
     }
 
@@ -69,9 +92,12 @@ def _wanted(policy: policies.Policy) -> dict[str, Any]:
     return wanted
 
 
-def _pool() -> dict[str, Any]:
-    # Nodes are the limit, as in `world.World`.
-    return {"name": world.POOL, "resources": [{"name": workload.GPU, "nominal": world.NO_LIMIT}]}
+def _pool(gpus: int, limit: int | None = None) -> dict[str, Any]:
+    """The one pool, of all nodes; with a quota that nothing reaches nodes are the limit, as in `world`."""
+    quota: dict[str, Any] = {"name": workload.GPU, "nominal": gpus}
+    if limit is not None:
+        quota["borrowingLimit"] = limit
+    return {"name": world.POOL, "resources": [quota]}
 
 
 def _differing(one: Any, other: Any) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from lstqueue.demo import meter as meters
 from lstqueue.embedded import eventlog
 from lstqueue.embedded.controllers import pods
 from lstqueue.engine import model
-from lstqueue.evaluate import digest, lives, workload
+from lstqueue.evaluate import digest, lives, teams, workload
 from lstqueue.kube import port
 
-PREEMPTED = "Preempted"
+PREEMPTED, RECLAIMED = "Preempted", "Reclaimed"
 _HOLDING = frozenset({"Admitted", "Running", "Suspending"})
 
 
@@ -100,10 +100,10 @@ class Seen:
         if phase == "Admitted":
             life.since = now
         if phase == "Suspending":
-            if (status.get("suspension") or {}).get("reason") == PREEMPTED:
-                life.preempted += 1
-            else:
-                life.struck += 1
+            why = (status.get("suspension") or {}).get("reason")
+            life.preempted += why in (PREEMPTED, RECLAIMED)
+            life.struck += why not in (PREEMPTED, RECLAIMED)
+            life.gave_back += why == RECLAIMED
             if before == "Admitted":
                 life.restoring += now - life.since  # a start for nothing
         if phase in meters.FINAL:
@@ -127,13 +127,18 @@ class Seen:
             job.life.lost += _span(run.get("lost"))
 
 
-def jobs_of(load: workload.Workload, estimated: Mapping[str, model.Estimate | None]) -> dict[str, Job]:
+def jobs_of(
+    load: workload.Workload,
+    estimated: Mapping[str, model.Estimate | None],
+    several: teams.Teams | None = None,
+) -> dict[str, Job]:
     """Return the jobs of a trace by the names that their objects get, in its order."""
-    width = len(str(len(load.works)))
-    return {
-        f"job-{index:0{width}d}": Job(lives.Life(f"{index:0{width}d}", work, (), estimated[work.key]))
-        for index, work in enumerate(load.works)
-    }
+    width, found = len(str(len(load.works))), {}
+    for index, work in enumerate(load.works):
+        life = lives.Life(f"{index:0{width}d}", work, (), estimated[work.key])
+        life.queue = "" if several is None else several.of(work)
+        found[f"job-{life.uid}"] = Job(life)
+    return found
 
 
 def _span(text: str | None) -> int:

@@ -191,7 +191,7 @@ def test_jobs_outside_of_the_time_that_counts_are_in_no_figure() -> None:
         work("counts", at=2 * HOUR, runs=HOUR, due=2 * HOUR),
         work("late", at=9 * HOUR, runs=2 * HOUR, due=HOUR),
     ]
-    ran = replays.run(works, nodes=1, warm_up=HOUR, cool_down=HOUR)
+    ran = replays.run(works, nodes=1, counted=(replays.EPOCH + HOUR, works[-1].submit - HOUR))
     seen = figures.of(ran.outcome, world.Shape(1, 8))
     assert (seen.jobs, seen.jobs_not_counted, seen.deadline_ratio) == (1, 2, 1.0)
     assert seen.gpu_allocation == pytest.approx(1 / 7, abs=0.001)  # an hour of the seven from 1 to 8

@@ -108,6 +108,83 @@ def test_an_exact_estimate_has_a_moment_more_in_which_the_end_gets_known(
     ] * 6
 
 
+QUEUES = """\
+cohort: ml
+queues:
+  - {name: red, gpus: 8, users: [ada]}
+  - name: blue
+    gpus: 8
+    windows: [{name: night, schedule: "0 8 * * *", zone: Etc/UTC, duration: 2h, keepFree: 50%}]
+"""
+LENT = """\
+key,submit_ms,duration_ms,gpus,user,deadline_ms
+a1,0,14400000,8,ada,100000000
+a2,60000,14400000,8,ada,101000000
+b1,3600000,3600000,8,bob,9000000
+b2,10800000,5400000,4,bob,
+b3,10860000,5400000,4,bob,
+b4,25200000,7200000,16,bob,
+b5,36000000,60000,1,bob,
+"""
+
+
+@pytest.mark.slow
+def test_queues_lend_and_take_back_through_the_operator_as_in_the_engine(
+    tmp_path: pathlib.Path,
+) -> None:
+    trace, queues, path = tmp_path / "trace.csv", tmp_path / "queues.yaml", tmp_path / "found.json"
+    trace.write_text(LENT)
+    queues.write_text(QUEUES)
+    more = ("--settings", "acceptance", "--queues", str(queues), "--cool-down", "1m", "--json", str(path))
+    result = _run(trace, *more)
+    assert result.exit_code == 0, result.output
+    found = json.loads(path.read_text())
+    assert (found["audit"]["violated"], found["told_otherwise"], found["completed"]) == (0, [], 6)
+    _agree(found, found["pure"])
+    assert found["by_queue"]["red"]["gave_back"] == found["pure"]["by_queue"]["red"]["gave_back"] == 2
+    assert (found["jobs_not_counted"], found["by_queue"]["blue"]["jobs"]) == (1, 4)
+
+
+def test_unlike_nodes_are_those_of_the_embedded_cluster(tmp_path: pathlib.Path) -> None:
+    trace, nodes, path = tmp_path / "trace.jsonl", tmp_path / "nodes.json", tmp_path / "found.json"
+    pods = {"count": 1, "requests": {"nvidia.com/gpu": 2, "cpu": 6000}}
+    rows = [
+        {"key": key, "submit_ms": at, "duration_ms": 3_600_000, "pods": [pods]}
+        for key, at in (("a", 0), ("b", 60_000), ("c", 120_000))
+    ]
+    trace.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    cells = ("wide", 4, 8000), ("small", 2, 6000)
+    nodes.write_text(
+        json.dumps([{"name": name, "gpus": gpus, "cpu_milli": cpu} for name, gpus, cpu in cells])
+    )
+    arguments = ["--inventory", str(nodes), "--through", "embedded", "--json", str(path)]
+    given = [
+        "evaluate",
+        "run",
+        "--trace",
+        f"lstqueue:{trace}",
+        "--settings",
+        "acceptance",
+        "--deadlines",
+        "none",
+        *arguments,
+    ]
+    result = testing.CliRunner().invoke(cli.main, given)
+    assert result.exit_code == 0, result.output
+    found = json.loads(path.read_text())
+    _agree(found, found["pure"])
+    assert found["wait_s"]["most"] == pytest.approx(3600 - 120, rel=0.01)  # cpu for one of them on each node
+
+
+def test_a_queue_that_the_operator_would_not_take_is_refused_by_name(tmp_path: pathlib.Path) -> None:
+    trace, queues = tmp_path / "trace.csv", tmp_path / "queues.yaml"
+    trace.write_text(LENT)
+    for name, words in (("Team Red", "'Team Red' is no name of a GPUQueue"), ("red", "spec.cohort")):
+        queues.write_text(f"cohort: M L\nqueues: [{{name: {name}, gpus: 8}}]\n")
+        result = _run(trace, "--queues", str(queues))
+        assert (result.exit_code, words in " ".join(result.output.split())) == (1, True), result.output
+
+
 @pytest.mark.slow
 def test_both_replays_are_shown_side_by_side_and_written(trace: pathlib.Path, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "figures.json"
@@ -148,7 +225,8 @@ def test_policies_that_a_queue_cannot_say_are_refused_by_name(trace: pathlib.Pat
     ],
 )
 def test_a_policy_is_the_queue_that_says_it(name: str, said: dict[str, object]) -> None:
-    spec = policies.queue(pure_policies.named(name))["spec"]
+    (made,) = policies.queues(pure_policies.named(name))
+    spec = made["spec"]
     del spec["pools"]
     assert spec == said
 
