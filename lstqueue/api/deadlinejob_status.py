@@ -191,6 +191,8 @@ class Verdict(base.Model):
     """Why, in one sentence."""
     earliest_feasible_deadline: base.StatusTime | None = None
     """The earliest deadline that would be likely to hold."""
+    earliest_promised_deadline: base.StatusTime | None = None
+    """The earliest deadline that would have been promised (FEASIBLE) when that was last looked for."""
     forecast_start: Window | None = None
     """When the gang is expected to start."""
     forecast_finish: Window | None = None

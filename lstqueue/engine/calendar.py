@@ -25,6 +25,12 @@ BINS = 256
 """Bins of time at most; a cluster of 2,000 nodes and 4 resources then takes 16 MiB."""
 
 
+TRIES = 32
+"""Begins that are tried at most for what nobody relies on."""
+_NEVER = 1 << 60
+"""What ends later than this never does, as far as anybody knows."""
+
+
 class Entry(NamedTuple):
     """What is owed to a job (uid) in [begins, ends), both in ms since the epoch."""
 
@@ -115,13 +121,37 @@ class Calendar:
             end: No end after this, in ms since the epoch.
         """
         for begins in self._begins(length, earliest, end, self._counts(alone)):
-            free, left = self.window(begins, begins + length)
-            there = quotas.copy()
-            there.free = left.tolist()
-            taken = room.Room(capacity.Ledger(alone.rows, free), there).place(alone.gang)
-            if taken is not None:
+            if (taken := self._place(alone, quotas, begins, length)) is not None:
                 return begins, taken
         return None
+
+    def soonest(self, alone: gangs.Alone, quotas: quota.Quota, *, length: int, earliest: int) -> int | None:
+        """The first begin from `earliest` on of a time of `length` in which a gang fits; None: none is found.
+
+        Going on a place only gets free where something ends, and no more than `TRIES` of these are tried.
+        """
+        bad = np.concatenate([[0], np.cumsum(~self._counts(alone))])
+        edges = self._times[bisect.bisect_right(self._times, earliest) :]
+        tries = TRIES
+        for begins in [earliest, *edges]:
+            first, last = self._bins(begins, begins + length)
+            if bad[first] != bad[last] or begins >= _NEVER:
+                continue
+            if self._place(alone, quotas, begins, length) is not None:
+                return begins
+            tries -= 1
+            if not tries:
+                break
+        return None
+
+    def _place(
+        self, alone: gangs.Alone, quotas: quota.Quota, begins: int, length: int
+    ) -> room.Placement | None:
+        """Where a gang fits throughout a time; None: nowhere."""
+        free, left = self.window(begins, begins + length)
+        there = quotas.copy()
+        there.free = left.tolist()
+        return room.Room(capacity.Ledger(alone.rows, free), there).place(alone.gang)
 
     def _begins(self, length: int, earliest: int, end: int, fine: Mask) -> Iterator[int]:
         """The begins to try, the latest first: going back a place only gets free where something begins.

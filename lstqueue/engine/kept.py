@@ -109,6 +109,7 @@ class Promised:
 
     `owed` are those that stand, `claim` are new claims of those whose time has come, `suspend` those who
     leave for their own, `made` the slots that are new or moved, `lost` the promises that cannot be kept.
+    `soonest` are the earliest deadlines that would be promised to those that get none, where there is one.
     `entries` are what is owed as the pass begins; it `fits` if it has its room.
     """
 
@@ -117,6 +118,7 @@ class Promised:
     suspend: list[model.Suspend] = field(default_factory=list)
     made: dict[str, model.Promise] = field(default_factory=dict)
     lost: dict[str, model.Revoke] = field(default_factory=dict)
+    soonest: dict[str, int | None] = field(default_factory=dict)
     entries: list[calendar.Entry] | None = None
     calendar: calendar.Calendar | None = None
     fits: bool | None = None

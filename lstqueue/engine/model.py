@@ -130,7 +130,8 @@ class Verdict:
     """What a job was told about its deadline.
 
     The forecast pairs are (earliest, latest) in ms since the epoch, from the lo and hi quantiles; None where
-    no start can be foreseen. `earliest_feasible` is the earliest deadline that would be LIKELY now.
+    no start can be foreseen. `earliest_feasible` is the earliest deadline that would be LIKELY now,
+    `earliest_promised` the one that would have been FEASIBLE when that was looked for last.
     """
 
     level: Level
@@ -138,6 +139,7 @@ class Verdict:
     start: tuple[int, int] | None = None
     finish: tuple[int, int] | None = None
     earliest_feasible: int | None = None
+    earliest_promised: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,12 @@ slot is looked for whenever all are forecast anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from lstqueue.engine import (
     calendar,
+    candidates,
     claims,
     either,
     estimate,
-    fit,
-    foresight,
     gangs,
     kept,
     model,
@@ -29,9 +26,7 @@ from lstqueue.engine import (
     room,
     seats,
     slots,
-    verdict,
 )
-from lstqueue.engine.gangs import PPM
 from lstqueue.engine.standing import Standing
 
 _RAN_PAST = "It runs longer than was thought at most."
@@ -231,54 +226,25 @@ def _tell(known: kept.Kept, job: model.Job, slot: model.Slot) -> bool:
 
 
 def step(known: kept.Kept) -> None:
-    """Make the promises of this pass, in the order of the line."""
+    """Make the promises of this pass; say for which deadline there would be one of those that get none."""
     config, left = known.config, known.config.promise_most
     if not config.promising:
         return
+    refused: list[order.Turn] = []
     complete = False
-    for turn in _eligible(known):
+    for turn in candidates.in_order(known):
         if not left:
             break
         if not complete:
             slots.complete(known)
             complete = True
         left -= 1
-        _promise(known, turn)
-
-
-def _eligible(known: kept.Kept) -> Iterator[order.Turn]:
-    """Those to be promised their deadlines, if there is a slot.
-
-    Who lost a promise goes last: who is new has its chance in this pass alone.
-    """
-    bereft: list[order.Turn] = []
-    for turn in known.line:
-        told = turn.standing.job.published
-        if told.verdict is None or told.code in verdict.NOT_JUDGED:
-            if _wanted(known, turn):
-                yield turn
-        elif turn.standing.job.bereft:
-            bereft.append(turn)
-    if bereft and foresight.due(known):
-        yield from (turn for turn in bereft if _wanted(known, turn))
-
-
-def _wanted(known: kept.Kept, turn: order.Turn) -> bool:
-    """Whether a job is one whose deadline may be promised."""
-    here, job = turn.standing, turn.standing.job
-    if job.slot is not None or job.deadline is None or here.left is None or here.finish is None:
-        return False
-    if here.band is not model.Band.DEADLINE or here.hopeless or turn.observed:
-        return False
-    if known.codes.get(job.uid) in fit.NEVER_FITS or here.finish.hi > job.deadline:
-        return False
-    return _quiet(known) or turn.gang.share * here.left.hi <= known.config.promise_area * PPM * model.HOUR
-
-
-def _quiet(known: kept.Kept) -> bool:
-    """Whether nobody was given up for long enough, so that whatever fits is promised."""
-    at = known.snapshot.shed_at
-    return not known.shedding.given and (not at or known.now - at >= known.config.promise_quiet)
+        if candidates.in_time(turn):
+            _promise(known, turn)
+        if turn.standing.job.uid not in known.promised.made:
+            refused.append(turn)
+    for turn in refused:
+        known.promised.soonest[turn.standing.job.uid] = _soonest(known, turn)
 
 
 def _promise(known: kept.Kept, turn: order.Turn) -> None:
@@ -338,3 +304,17 @@ def _search(
     placed = room.by_group(taken, known.nodes)
     groups = tuple(placed[index] for index in range(len(job.groups)))
     return model.Slot(groups, start, start + length, hi), known.world.place(job, groups)
+
+
+def _soonest(known: kept.Kept, turn: order.Turn) -> int | None:
+    """The earliest deadline from its own on by which a job that waits would be promised to end."""
+    here, job = turn.standing, turn.standing.job
+    starts = job.uid in known.fitted.placed or job.uid in known.staked
+    if starts or here.left is None or job.deadline is None or turn.gang.unlisted is not None:
+        return None
+    length = _length(known, job, here.left.hi)
+    earliest = max(known.now + 2 * known.config.slot_grace + job.grace, job.deadline - length)
+    begins = slots.owing(known).soonest(
+        known.world.alone(turn.gang), known.free.quota, length=length, earliest=earliest
+    )
+    return None if begins is None else begins + length

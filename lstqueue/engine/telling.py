@@ -10,6 +10,7 @@ def step(known: kept.Kept) -> dict[str, model.Update]:
     world, given, promised = known.world, known.shedding.given, known.promised
     quiet, lasting, codes = world.quiet, known.lasting, known.codes
     renewed = known.outlooks.keys() | known.snapshot.restate | promised.made.keys() | promised.lost.keys()
+    renewed |= promised.soonest.keys()
     found: dict[str, model.Update] = {}
     # Of those that own room only these can have changed: no code is said of them.
     some = {*known.waiting, *world.roster.fresh, *world.muffled, *given, *renewed}
@@ -40,7 +41,8 @@ def _update(known: kept.Kept, here: standing.Standing) -> model.Update | None:
         seen = known.outlooks.get(job.uid)
         judged_by_it = job.deadline is not None and here.slack is not None and not here.hopeless
         unseen = judged_by_it and seen is not None and seen.finish is None
-        judged = verdict.waiting(here, code, seen, obstacles.unforeseen(known, job) if unseen else "")
+        why = obstacles.unforeseen(known, job) if unseen else ""
+        judged = verdict.waiting(here, code, seen, why, promised=_soonest(known, job))
     judged = verdict.unless_given_up(judged, here)
     judged = verdict.promised(judged, holds=known.promised.holds(job.uid))
     since = job.since if placed else known.now
@@ -59,3 +61,11 @@ def _update(known: kept.Kept, here: standing.Standing) -> model.Update | None:
         if not (renew and verdict.reads_differently(told.verdict, said)):
             return None
     return model.Update(job.uid, here.band, code, message, said, bucket)
+
+
+def _soonest(known: kept.Kept, job: model.Job) -> int | None:
+    """The earliest deadline that would be promised to a job that waits, as far as anybody looked for it."""
+    if not known.config.promising or known.codes.get(job.uid) in verdict.NOT_JUDGED:
+        return None
+    told = job.published.verdict
+    return known.promised.soonest.get(job.uid, None if told is None else told.earliest_promised)

@@ -67,12 +67,17 @@ def running(here: Standing, start: int) -> model.Verdict:
         said = f"At its fastest it ends {over} after its deadline{more}."
         level, reason = model.Level.IMPOSSIBLE, _EXPIRED if here.job.expired else said
     else:
-        level, reason = _level(deadline, finish.mid, finish.hi, finish.hi)
+        level, reason = _level(deadline, finish.mid, finish.hi, _remedy(deadline, finish.hi))
     return model.Verdict(level, reason, (start, start), ends, finish.hi)
 
 
 def waiting(
-    here: Standing, code: model.Code | None, outlook: Outlook | None, unforeseen: str = ""
+    here: Standing,
+    code: model.Code | None,
+    outlook: Outlook | None,
+    unforeseen: str = "",
+    *,
+    promised: int | None = None,
 ) -> model.Verdict:
     """Verdict of a job that waits.
 
@@ -81,6 +86,7 @@ def waiting(
         code: Why it waits.
         outlook: Its forecast, when this pass made one.
         unforeseen: Why that sees no start.
+        promised: The earliest deadline that would be promised, in ms since the epoch, where one is known.
 
     Returns:
         The verdict, with no reason where the code's own sentence is the reason.
@@ -90,8 +96,8 @@ def waiting(
         return model.Verdict(level)
     told = here.job.published.verdict
     if outlook is None:
-        return _between_forecasts(here, code, told)
-    made = model.Verdict(model.Level.UNKNOWN, "", outlook.start, outlook.finish, outlook.feasible)
+        return _between_forecasts(here, code, told, promised)
+    made = model.Verdict(model.Level.UNKNOWN, "", outlook.start, outlook.finish, outlook.feasible, promised)
     return _leveled(made, here, outlook, unforeseen)
 
 
@@ -105,7 +111,7 @@ def unless_given_up(judged: model.Verdict, here: Standing) -> model.Verdict:
 def promised(judged: model.Verdict, *, holds: bool) -> model.Verdict:
     """The verdict of a job that owns a slot, or of one that owns none, whatever it was told before."""
     if holds:
-        return _as(judged, model.Level.FEASIBLE, _PROMISED)
+        return _as(judged, model.Level.FEASIBLE, _PROMISED, None)
     return _TOO_FAR if judged.level is model.Level.FEASIBLE else judged
 
 
@@ -120,9 +126,13 @@ def worded(judged: model.Verdict, message: str) -> model.Verdict:
     return judged if judged.reason else _as(judged, judged.level, message)
 
 
-def _as(judged: model.Verdict, level: model.Level, reason: str) -> model.Verdict:
-    """The verdict in other words; a tenth of the cost of `dataclasses.replace`, for tens of thousands."""
-    return model.Verdict(level, reason, judged.start, judged.finish, judged.earliest_feasible)
+def _as(judged: model.Verdict, level: model.Level, reason: str, *promised: int | None) -> model.Verdict:
+    """The verdict in other words; a tenth of the cost of `dataclasses.replace`, for tens of thousands.
+
+    `promised` is the earliest deadline that would be, if that is another.
+    """
+    soonest = promised[0] if promised else judged.earliest_promised
+    return model.Verdict(level, reason, judged.start, judged.finish, judged.earliest_feasible, soonest)
 
 
 def reads_differently(told: model.Verdict | None, new: model.Verdict) -> bool:
@@ -156,6 +166,7 @@ def differs(
     if told is None or told.level is not new.level:
         return True
     pairs = [(told.finish, new.finish), (_point(told.earliest_feasible), _point(new.earliest_feasible))]
+    pairs.append((_point(told.earliest_promised), _point(new.earliest_promised)))
     if new.start is None or new.start[1] > since:
         pairs.append((told.start, new.start))
     for old, fresh in pairs:
@@ -174,37 +185,40 @@ def _point(at: int | None) -> tuple[int, int] | None:
     return None if at is None else (at, at)
 
 
-def _between_forecasts(here: Standing, code: model.Code | None, told: model.Verdict | None) -> model.Verdict:
+def _between_forecasts(
+    here: Standing, code: model.Code | None, told: model.Verdict | None, promised: int | None
+) -> model.Verdict:
     if here.hopeless:
         if told is not None and told.level is model.Level.IMPOSSIBLE and told.earliest_feasible is not None:
             return told
         base = told or model.Verdict(model.Level.IMPOSSIBLE)
-        reason = _too_late(here, base.earliest_feasible)
-        return _as(base, model.Level.IMPOSSIBLE, reason)
+        reason = _too_late(here, base.earliest_feasible, promised)
+        return _as(base, model.Level.IMPOSSIBLE, reason, promised)
     if code in NOT_JUDGED:
         return model.Verdict(model.Level.UNKNOWN)
     if here.job.published.band is model.Band.SHED and here.band is not model.Band.SHED:
         told = None  # it said that the job is given up
-    return told or _TOO_FAR
+    base = told or _TOO_FAR
+    return base if base.earliest_promised == promised else _as(base, base.level, base.reason, promised)
 
 
 def _leveled(made: model.Verdict, here: Standing, outlook: Outlook, unforeseen: str) -> model.Verdict:
-    deadline = here.job.deadline
+    deadline, promised = here.job.deadline, made.earliest_promised
     if here.hopeless:
-        level, reason = model.Level.IMPOSSIBLE, _too_late(here, made.earliest_feasible)
+        level, reason = model.Level.IMPOSSIBLE, _too_late(here, made.earliest_feasible, promised)
     elif deadline is None or here.job.estimate is None:
         level, reason = model.Level.UNKNOWN, _unknown(here.job)
     elif outlook.finish is None or outlook.expected is None:
         level = model.Level.UNLIKELY
-        more = _remedy(deadline, outlook.feasible)
+        more = _remedy(deadline, outlook.feasible, promised)
         reason = f"No start can be foreseen: {unforeseen}{more}."
     else:
-        level, reason = _level(deadline, outlook.expected, outlook.finish[1], outlook.feasible)
-    return model.Verdict(level, reason, made.start, made.finish, made.earliest_feasible)
+        more = _remedy(deadline, outlook.feasible, promised)
+        level, reason = _level(deadline, outlook.expected, outlook.finish[1], more)
+    return _as(made, level, reason)
 
 
-def _level(deadline: int, expected: int, latest: int, feasible: int | None) -> tuple[model.Level, str]:
-    more = _remedy(deadline, feasible)
+def _level(deadline: int, expected: int, latest: int, more: str) -> tuple[model.Level, str]:
     if expected > deadline:
         over = words.duration(expected - deadline)
         return model.Level.UNLIKELY, f"With expected run times it ends {over} after its deadline{more}."
@@ -212,7 +226,7 @@ def _level(deadline: int, expected: int, latest: int, feasible: int | None) -> t
         over = words.duration(latest - deadline)
         return model.Level.AT_RISK, f"With pessimistic run times it ends {over} after its deadline{more}."
     early = words.duration(deadline - latest)
-    return model.Level.LIKELY, f"With pessimistic run times it ends {early} before its deadline."
+    return model.Level.LIKELY, f"With pessimistic run times it ends {early} before its deadline{more}."
 
 
 def _unknown(job: model.Job) -> str:
@@ -227,15 +241,21 @@ def _unknown(job: model.Job) -> str:
     return f"It has no estimate; set {words.field('spec.estimatedDuration', labelled=job.labelled)}."
 
 
-def _too_late(here: Standing, feasible: int | None) -> str:
+def _too_late(here: Standing, feasible: int | None, promised: int | None) -> str:
     if here.job.expired:
         return _EXPIRED
-    over, more = words.duration(-(here.slack_lo or 0)), _remedy(here.job.deadline, feasible)
+    over, more = words.duration(-(here.slack_lo or 0)), _remedy(here.job.deadline, feasible, promised)
     return f"Even started now and at its fastest it would end {over} after its deadline{more}."
 
 
-def _remedy(deadline: int | None, feasible: int | None) -> str:
-    """How much later a deadline would be LIKELY, where one is known; rounded up, so that it is enough."""
-    if deadline is None or feasible is None or feasible <= deadline:
+def _remedy(deadline: int | None, feasible: int | None, promised: int | None = None) -> str:
+    """How much later a deadline would be LIKELY or promised, where one is known; rounded up, to be enough."""
+    if deadline is None:
         return ""
-    return f"; ask for at least {words.at_least(feasible - deadline)} more to be LIKELY"
+    likely = "" if feasible is None or feasible <= deadline else words.at_least(feasible - deadline)
+    sure = "" if promised is None or promised <= deadline else words.at_least(promised - deadline)
+    if likely and sure and feasible is not None and promised is not None and feasible < promised:
+        return f"; ask for at least {likely} more to be LIKELY, {sure} more to be promised"
+    if sure:
+        return f"; ask for at least {sure} more to be promised"
+    return f"; ask for at least {likely} more to be LIKELY" if likely else ""

@@ -399,6 +399,7 @@ def _verdict(raw: Object) -> model.Verdict:
         start=_range(raw.get("forecastStart")),
         finish=_range(raw.get("forecastFinish")),
         earliest_feasible=lenient.time(raw.get("earliestFeasibleDeadline")) or None,
+        earliest_promised=lenient.time(raw.get("earliestPromisedDeadline")) or None,
     )
 
 

@@ -332,8 +332,12 @@ def _verdict(verdict: model.Verdict) -> Json:
     rendered: Json = {"level": verdict.level.value}
     if verdict.reason:
         rendered["reason"] = base.cut(verdict.reason)
-    if verdict.earliest_feasible is not None:
-        rendered["earliestFeasibleDeadline"] = _no_earlier(verdict.earliest_feasible)
+    for key, at in (
+        ("earliestFeasibleDeadline", verdict.earliest_feasible),
+        ("earliestPromisedDeadline", verdict.earliest_promised),
+    ):
+        if at is not None:
+            rendered[key] = _no_earlier(at)
     for key, pair in (("forecastStart", verdict.start), ("forecastFinish", verdict.finish)):
         if pair is not None:
             rendered[key] = {"earliest": _no_earlier(pair[0]), "latest": _no_earlier(pair[1])}

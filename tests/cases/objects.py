@@ -131,6 +131,7 @@ FULL: Object = {
         "level": "AT_RISK",
         "reason": "the long estimate ends after the deadline",
         "earliestFeasibleDeadline": "2026-03-02T08:00:00Z",
+        "earliestPromisedDeadline": "2026-03-02T10:00:00Z",
         "forecastStart": {"earliest": "2026-03-01T18:00:00Z", "latest": "2026-03-01T19:00:00Z"},
         "forecastFinish": {"earliest": "2026-03-02T01:00:00Z", "latest": "2026-03-02T08:00:00Z"},
     },

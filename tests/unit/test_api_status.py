@@ -72,6 +72,7 @@ STATUSES = build(
             level=st.sampled_from(["LIKELY", "AT_RISK"]),
             reason=st.text(max_size=50),
             earliest_feasible_deadline=optional(MOMENTS),
+            earliest_promised_deadline=optional(MOMENTS),
             forecast_start=optional(WINDOWS),
             forecast_finish=optional(WINDOWS),
             at=optional(MOMENTS),

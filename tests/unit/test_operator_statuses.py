@@ -64,6 +64,7 @@ VERDICTS = st.builds(
     start=WINDOWS,
     finish=WINDOWS,
     earliest_feasible=st.none() | SECONDS,
+    earliest_promised=st.none() | SECONDS,
 )
 CONDITIONS = st.builds(
     lambda kind, true, reason, at: conditions.Condition(

@@ -1,0 +1,58 @@
+"""Whose deadline a pass may promise, and in which order it looks for their slots.
+
+Decides nothing about room: `promises` finds the slots. Who is new has its chance first, since its verdict is
+to say what is promised; who lost a promise by nothing of its own comes after, whenever all are forecast anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lstqueue.engine import fit, foresight, kept, model, order, verdict
+from lstqueue.engine.gangs import PPM
+
+
+def in_order(known: kept.Kept) -> Iterator[order.Turn]:
+    """Those of the line for whom a slot is looked for, or the deadline for which there would be one."""
+    bereft: list[order.Turn] = []
+    for turn in known.line:
+        told = turn.standing.job.published
+        if told.verdict is None or told.code in verdict.NOT_JUDGED:
+            if judged(known, turn):
+                yield turn
+        elif turn.standing.job.bereft:
+            bereft.append(turn)
+    if bereft and foresight.due(known):
+        yield from (turn for turn in bereft if judged(known, turn))
+
+
+def judged(known: kept.Kept, turn: order.Turn) -> bool:
+    """Whether a job may be promised some deadline, its own or a later one."""
+    here, job = turn.standing, turn.standing.job
+    if job.slot is not None or job.deadline is None or here.left is None or here.finish is None:
+        return False
+    late = here.hopeless and job.failed_starts < known.config.failed_starts_most
+    if turn.observed or not (here.band is model.Band.DEADLINE or late):
+        return False
+    return known.codes.get(job.uid) not in fit.NEVER_FITS and _allowed(known, turn)
+
+
+def in_time(turn: order.Turn) -> bool:
+    """Whether a job may be promised its own deadline: it would hold, were the job alone."""
+    here, deadline = turn.standing, turn.standing.job.deadline
+    ends = here.finish is not None and deadline is not None and here.finish.hi <= deadline
+    return ends and here.band is model.Band.DEADLINE and not here.hopeless
+
+
+def _allowed(known: kept.Kept, turn: order.Turn) -> bool:
+    """Whether so much may be promised: whatever fits after a quiet time, else only what is small."""
+    left = turn.standing.left
+    if left is None:
+        return False
+    return _quiet(known) or turn.gang.share * left.hi <= known.config.promise_area * PPM * model.HOUR
+
+
+def _quiet(known: kept.Kept) -> bool:
+    """Whether nobody was given up for long enough, so that whatever fits is promised."""
+    at = known.snapshot.shed_at
+    return not known.shedding.given and (not at or known.now - at >= known.config.promise_quiet)
