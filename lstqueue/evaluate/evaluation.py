@@ -125,7 +125,7 @@ def prepared(
     _check_claims(asked, policy, config)
     books = None
     if asked.invariants:
-        books = check.Books(nodes, checkpoint=spent.checkpoint, saves_on_suspend=spent.saves_on_suspend)
+        books = check.Books(nodes, spent, several=several, config=config)
     log = digest.Log(events)
     place = policy.world(
         nodes,

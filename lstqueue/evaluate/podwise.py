@@ -81,6 +81,7 @@ class PodWorld(world.World):
         """Bind the pods that a plan has places for, and let it be known what was said of the others."""
         for update in plan.updates:  # else it would be said again in every pass
             pods = self._incomplete[update.uid.partition("/")[0]]
+            self._log.told(now, update, f"{pods.life.work.key}/{update.uid.rpartition('/')[2]}")
             group, job = pods.missing[update.uid]
             said = model.Published(update.band, update.code, update.verdict, update.slack)
             pods.missing[update.uid] = group, replace(job, published=said)

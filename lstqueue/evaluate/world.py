@@ -223,7 +223,7 @@ class World:
         """Carry a plan out as the operator does; return whether that calls for another pass by itself."""
         self._promise(plan, now)
         for update in plan.updates:
-            self._tell(update)
+            self._tell(update, now)
         for suspend in plan.suspend:
             self._suspend(suspend, now)
         for drop in plan.drop:
@@ -256,7 +256,8 @@ class World:
         for promise in plan.promise:
             life = self.jobs[promise.uid]
             life.slot, life.promised, life.seen = promise.slot, True, None
-            self._log.note(now, "promised", life.work.key, _places(promise.slot.groups))
+            spans = [("from", promise.slot.start), ("until", promise.slot.finish), ("for", promise.slot.hi)]
+            self._log.note(now, "promised", life.work.key, [*spans, *_places(promise.slot.groups)])
 
     def _reserve(self, uid: str, reservation: model.Reservation | None, now: int) -> None:
         life = self.jobs[uid]
@@ -264,8 +265,9 @@ class World:
         places = [] if reservation is None else _places(reservation.groups)
         self._log.note(now, "reserved", life.work.key, places)
 
-    def _tell(self, update: model.Update) -> None:
+    def _tell(self, update: model.Update, now: int) -> None:
         life = self.jobs[update.uid]
+        self._log.told(now, update, life.work.key)
         life.published = model.Published(update.band, update.code, update.verdict, update.slack)
         life.seen = None
         if life.first_level is None and update.verdict is not None:

@@ -40,9 +40,7 @@ def overload(seed: int = 1) -> workload.Workload:
 
 def timed(name: str, load: workload.Workload, shape: world.Shape, *, books: bool) -> float:
     """Replay without verdicts, passes a minute apart; return jobs per CPU second."""
-    witness = (
-        check.Books(shape, checkpoint=replays.FREE.checkpoint, saves_on_suspend=False) if books else None
-    )
+    witness = check.Books(shape, replays.FREE) if books else None
     log, config = digest.Log(), model.Config(forecast_depth=0)
     place = world.World(
         shape,

@@ -66,7 +66,7 @@ def run(
     shape = world.Shape(nodes, 8)
     lines = io.StringIO()
     log = digest.Log(lines)
-    books = check.Books(shape, checkpoint=costs.checkpoint, saves_on_suspend=costs.saves_on_suspend)
+    books = check.Books(shape, costs, config=config)
     place = policy.world(shape, costs, queue, log=log, witnesses=(books,), wear=wear)
     load = workload.Workload("made up", workload.ordered(works))
 

@@ -5,7 +5,7 @@ import pytest
 from cases import replays
 from cases.replays import EPOCH, HOUR, MINUTE, work
 from lstqueue.engine import model
-from lstqueue.evaluate import check, figures, lives, mishaps, policies, replay, world
+from lstqueue.evaluate import figures, lives, mishaps, policies, replay, world
 
 SHAPE = world.Shape(2, 8)
 
@@ -111,78 +111,9 @@ def test_what_is_out_of_service_is_no_fragment() -> None:
     assert seen.idle_wanted_share == pytest.approx(seen.idle_out_share, abs=0.001)
 
 
-def _books() -> check.Books:
-    return check.Books(world.Shape(1, 8), checkpoint=30 * MINUTE, saves_on_suspend=False)
-
-
-def _placed(key: str, *, gpus: int = 8, pods: int = 1) -> lives.Life:
-    groups = replays.run([work(key, gpus=gpus)], nodes=2).life(key).groups
-    life = lives.Life(key, work(key, gpus=gpus), groups, None)
-    life.assigned = (model.Assigned(0, "all", "node-0", 0, pods),)
-    life.starts_at = life.work.submit
-    return life
-
-
-def test_the_books_notice_an_overcommitted_node() -> None:
-    books, first, second = _books(), _placed("a"), _placed("b")
-    for life in (first, second):
-        books.arrived(life, EPOCH)
-        books.admitted(life, EPOCH)
-    assert any("makes 16 GPUs used on node-0 of 8" in words for words in books.violations)
-
-
-def test_the_books_notice_a_gang_in_part() -> None:
-    books, life = _books(), _placed("a", gpus=16)
-    books.arrived(life, EPOCH)
-    books.admitted(life, EPOCH)
-    assert any("is admitted in part: [1]" in words for words in books.violations)
-
-
-def test_the_books_notice_who_is_suspended_for_nobody_and_who_ends_early() -> None:
-    books, life = _books(), _placed("a")
-    books.arrived(life, EPOCH)
-    books.admitted(life, EPOCH)
-    books.suspended(life, EPOCH + HOUR, model.Suspend("a", 1, model.Why.PREEMPTED, "b"), 0)
-    books.released(life, EPOCH + HOUR)
-    life.completed = EPOCH + 10 * MINUTE
-    books.ended(life, EPOCH + HOUR)
-    assert [words.split(" ", 1)[1] for words in books.violations] == [
-        "job a is suspended for 'b'",
-        f"job a did {10 * MINUTE} ms of {HOUR} ms",
-    ]
-    assert books.broken == 2
-
-
-@pytest.mark.parametrize(("saves", "kept"), [(False, 0), (False, 45 * MINUTE), (True, 30 * MINUTE)])
-def test_the_books_notice_a_run_that_keeps_more_or_less_than_it_saved(saves: bool, kept: int) -> None:
-    books, life = check.Books(world.Shape(1, 8), checkpoint=30 * MINUTE, saves_on_suspend=saves), _placed("a")
-    books.arrived(life, EPOCH)
-    books.admitted(life, EPOCH)
-    life.state = model.State.RUNNING
-    order = model.Suspend("a", 1, model.Why.QUEUE_DRAINED, "")
-    books.suspended(life, EPOCH + 45 * MINUTE, order, kept)
-    assert [words.split(" ", 1)[1] for words in books.violations] == [
-        f"job a keeps {kept} ms of a run of {45 * MINUTE} ms"
-    ]
-
-
-def test_the_books_notice_a_start_on_a_node_out_of_service() -> None:
-    books, life = _books(), _placed("a")
-    books.arrived(life, EPOCH)
-    books.serves("node-0", 0, EPOCH)
-    books.admitted(life, EPOCH)
-    assert any("makes 8 GPUs used on node-0 of 0" in words for words in books.violations)
-
-
 def test_jobs_that_all_come_at_once_make_no_load() -> None:
     seen = figures.of(replays.run([work("a"), work("b")]).outcome, world.Shape(1, 8))
     assert (seen.load, seen.gpu_allocation, seen.idle_wanted_share) == (None, None, None)
-
-
-def test_the_books_notice_a_job_known_before_it_was_submitted() -> None:
-    books = _books()
-    books.arrived(_placed("a"), EPOCH - 1)
-    assert books.broken == 1
 
 
 def test_jobs_outside_of_the_time_that_counts_are_in_no_figure() -> None:

@@ -81,7 +81,7 @@ def test_files_that_cannot_be_used_are_refused_with_a_remedy(
 def test_a_replay_places_gangs_on_unlike_nodes() -> None:
     shape = world.Shape(3, 8, (*inventory.alike(2, 8), inventory.Machine("small", 2)))
     assert (shape.gpus, shape.words) == (18, "3 listed nodes, 18 GPUs")
-    books = check.Books(shape, checkpoint=0, saves_on_suspend=False)
+    books = check.Books(shape, replays.FREE)
     place = world.World(shape, replays.FREE, model.Queue("q"), log=digest.Log(), witnesses=[books])
     works = [work("wide", gpus=16, runs=HOUR), work("two", gpus=2, runs=HOUR), work("next", gpus=8)]
     load = workload.Workload("made up", workload.ordered(works))
