@@ -58,11 +58,38 @@ class Calendar:
         if len(edges) > most:
             edges = [edges[place * len(edges) // most] for place in range(most)]
         self._times = [now, *edges]
-        bins = len(self._times)
-        self._free: Ints = np.repeat(offered[None, :, :], bins, axis=0)
-        self._quota: Ints = np.repeat(np.array([nominal], dtype=np.int64), bins, axis=0)
+        spans = [self._bins(entry.begins, entry.ends) for entry in several]
+        bins = np.array(spans, dtype=np.int64).reshape(-1, 2)
+        self._free: Ints = offered[None, :, :] - self._owed_of_nodes(several, bins, offered.shape)
+        self._quota: Ints = np.array([nominal], dtype=np.int64) - self._owed_of_quota(
+            several, bins, len(nominal)
+        )
         for entry in several:
-            self._note(entry)
+            self.entries.setdefault(entry.uid, []).append(entry)
+
+    def _owed_of_nodes(self, entries: Sequence[Entry], bins: Ints, shape: tuple[int, ...]) -> Ints:
+        """What is owed in each bin of each resource and node; `bins` are the first and last + 1 of each."""
+        owed: Ints = np.zeros((len(self._times) + 1, *shape), dtype=np.int64)
+        parts = [entry.part for entry in entries]
+        if not parts:
+            return owed[:-1]
+        widths = [len(part.nodes) for part in parts]
+        nodes = np.concatenate([part.nodes for part in parts])
+        firsts, lasts = np.repeat(bins[:, 0], widths), np.repeat(bins[:, 1], widths)
+        for resource, amounts in enumerate(np.concatenate([part.amounts for part in parts], axis=1)):
+            profile = owed[:, resource]
+            np.add.at(profile, (firsts, nodes), amounts)
+            np.subtract.at(profile, (lasts, nodes), amounts)
+        return np.cumsum(owed, axis=0, out=owed)[:-1]
+
+    def _owed_of_quota(self, entries: Sequence[Entry], bins: Ints, height: int) -> Ints:
+        """What is owed in each bin of each slot of quota."""
+        owed: Ints = np.zeros((len(self._times) + 1, height), dtype=np.int64)
+        for entry, (first, last) in zip(entries, bins.tolist(), strict=True):
+            for slot, amount in entry.part.charges:
+                owed[first, slot] += amount
+                owed[last, slot] -= amount
+        return np.cumsum(owed, axis=0, out=owed)[:-1]
 
     def add(self, entry: Entry) -> None:
         """Owe something more."""

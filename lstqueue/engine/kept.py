@@ -22,11 +22,11 @@ from lstqueue.engine import (
     outlook,
     overload,
     room,
-    seats,
     shed,
     stakes,
     standing,
     switches,
+    tenure,
     victims,
     windows,
 )
@@ -80,29 +80,6 @@ class Reservations:
     lost: dict[str, model.Unreserve] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Owed:
-    """The slot of a job, with its room in columns.
-
-    It is `seated` when it runs there and its time has come, so that it stays: nobody may take its room. Until
-    then others may be in the slot, and it may be elsewhere.
-    """
-
-    here: Standing
-    slot: model.Slot
-    whole: room.Release
-    seated: bool
-    seat: seats.Seat
-
-    def entry(self, now: int, config: model.Config) -> calendar.Entry:
-        """What the calendar owes for it."""
-        slot, last = self.slot, seats.ends(self.here, config)
-        if not self.seated or last is None:
-            return calendar.Entry(self.here.job.uid, slot.start, slot.finish, self.whole)
-        ends = max(min(slot.finish, last + config.slot_grace), now + 1)
-        return calendar.Entry(self.here.job.uid, min(now, slot.start), ends, self.whole)
-
-
 @dataclass(slots=True)
 class Promised:
     """What a pass knows and does about slots, by the uid of the owner.
@@ -110,18 +87,22 @@ class Promised:
     `owed` are those that stand, `claim` are new claims of those whose time has come, `suspend` those who
     leave for their own, `made` the slots that are new or moved, `lost` the promises that cannot be kept.
     `soonest` are the earliest deadlines that would be promised to those that get none, where there is one.
-    `entries` are what is owed as the pass begins; it `fits` if it has its room.
+    `entries` are what is owed as the pass begins; it `fits` if it has its room, and `near` is a
+    calendar of what of it begins before a time (ms since the epoch). `ahead` are the slots that
+    others may be in, by their starts (ms since the epoch) and the uids of their owners.
     """
 
-    owed: dict[str, Owed] = field(default_factory=dict)
+    owed: dict[str, tenure.Owed] = field(default_factory=dict)
     claim: dict[str, stakes.Stake] = field(default_factory=dict)
     suspend: list[model.Suspend] = field(default_factory=list)
     made: dict[str, model.Promise] = field(default_factory=dict)
     lost: dict[str, model.Revoke] = field(default_factory=dict)
     soonest: dict[str, int | None] = field(default_factory=dict)
     entries: list[calendar.Entry] | None = None
+    near: tuple[int, calendar.Calendar] | None = None
     calendar: calendar.Calendar | None = None
     fits: bool | None = None
+    ahead: list[tuple[int, str]] = field(default_factory=list)
 
     def holds(self, uid: str) -> bool:
         """Whether a job is promised its deadline, by this plan or one before."""

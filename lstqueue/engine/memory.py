@@ -41,6 +41,7 @@ from lstqueue.engine import (
     stakes,
     standing,
     stuck,
+    tenure,
     victims,
 )
 from lstqueue.topology import capacity, table
@@ -127,10 +128,12 @@ class World:
         self._charges: dict[str, quota.Charges] = {}
         self._releases: dict[str, room.Release] = {}
         self._stakes: dict[str, stakes.Stake] = {}
-        self._slots: dict[str, room.Release] = {}
+        self._tenures: dict[str, tenure.Owed] = {}
+        self._tenured = 0, 0
         self._kept: dict[str, room.Release] = {}
-        self._seats: dict[str, seats.Seat] = {}
         self.usable: set[str] = set()
+        self.settled: set[str] = set()
+        self.fixed: set[str] = set()
         self.owing = owings.Owings()
         self._roll = victims.Roll(self._figures_of, self.release)
         self._flocks: dict[str, victims.Flock] = {}
@@ -204,6 +207,8 @@ class World:
                 self._holdings.add(job)
                 self._charges[uid] = self._quota.held(job)
                 self._quota.take(self._charges[uid])
+                if not seats.evictable(job, self.config):
+                    self.fixed.add(uid)
             if _tries(job, self.queues):
                 self.gangs[uid] = self._gangs.of(job)
             self._ask(job, 1)
@@ -237,9 +242,8 @@ class World:
             self.stuck.rows,
             self._releases,
             self._stakes,
-            self._slots,
+            self._tenures,
             self._kept,
-            self._seats,
             self._parts,
         )
         for one in tables:
@@ -250,6 +254,8 @@ class World:
         self.reserved.discard(uid)
         self.slotted.discard(uid)
         self.usable.discard(uid)
+        self.settled.discard(uid)
+        self.fixed.discard(uid)
         self.ending.discard(uid)
         self.muffled.discard(uid)
 
@@ -277,6 +283,8 @@ class World:
         found = self.roster.refresh(self.jobs, now)
         self.counted.change(found)
         self.leavers.change(found)
+        if not self.slotted.isdisjoint(found):
+            self._tenured = 0, 0
 
     def hush(self, uid: str, one: standing.Lasting, band: model.Band, code: model.Code | None) -> None:
         """Note that there is nothing to tell of a job as long as it stands like this."""
@@ -310,27 +318,33 @@ class World:
         place = room.release_of(owned, self.resources, self.nodes, self._quota.held(owned))
         return stakes.of(here, claim, who, self.release, place)
 
-    def slot(self, job: model.Job, slot: model.Slot) -> room.Release:
-        """The room of a slot in columns."""
-        if job.slot is not slot:
-            return self.place(job, slot.groups)
-        found = self._slots.get(job.uid)
-        if found is None:
-            found = self._slots[job.uid] = self.place(job, slot.groups)
-        return found
+    def tenures(self, now: int) -> dict[str, tenure.Owed]:
+        """What is owed at `now` (ms since the epoch) to those who have slots; the caller's own."""
+        known = self._tenures
+        if len(known) < len(self.slotted) or not self._tenured[0] <= now < self._tenured[1]:
+            for uid in self.slotted:
+                before, basis = known.get(uid), self.roster.find(uid)
+                if before is None or not before.stands(basis, now):
+                    known[uid] = self._tenure(self.jobs[uid], before, basis, now)
+                    self.settled.discard(uid)
+            self._tenures = known = dict(sorted(known.items()))
+            self._tenured = now, min([one.until for one in known.values()], default=standing.NEVER)
+        return known.copy()
+
+    def _tenure(
+        self, job: model.Job, before: tenure.Owed | None, basis: standing.Lasting | None, now: int
+    ) -> tenure.Owed:
+        if before is not None:  # only time has passed
+            return tenure.of(job, before.seat, before.whole, basis, now=now, config=self.config)
+        slot = tenure.slot_of(job)
+        seat, whole = seats.of(job, slot, self.config), self.place(job, slot.groups)
+        return tenure.of(job, seat, whole, basis, now=now, config=self.config)
 
     def kept(self, job: model.Job, reservation: model.Reservation) -> room.Release:
         """The room that is kept for a job of the snapshot, in columns."""
         found = self._kept.get(job.uid)
         if found is None:
             found = self._kept[job.uid] = self.place(job, reservation.groups)
-        return found
-
-    def seat(self, job: model.Job, slot: model.Slot) -> seats.Seat:
-        """How a job of the snapshot stands to its slot."""
-        found = self._seats.get(job.uid)
-        if found is None:
-            found = self._seats[job.uid] = seats.of(job, slot, self.config)
         return found
 
     def place(self, job: model.Job, groups: tuple[model.GroupPlacement, ...]) -> room.Release:

@@ -23,6 +23,9 @@ class Owings:
 
     def __init__(self) -> None:
         self._entries: dict[str, list[calendar.Entry]] = {}
+        self._same: dict[
+            int, calendar.Entry
+        ] = {}  # by their identity, which they keep as long as they are here
         self._offered: Ints | None = None
 
     def fits(
@@ -33,17 +36,21 @@ class Owings:
         if before is None:
             changed, columns = list(entries), set(range(offered.shape[1]))
         else:
-            changed = [entry for entry in entries if not self._known(entry, now)]
+            others = [entry for entry in entries if id(entry) not in self._same]
+            changed = [entry for entry in others if not self._known(entry, now)]
             columns = set(np.flatnonzero((offered < before).any(axis=0)).tolist())
         columns.update(column for one in changed for column in one.part.nodes.tolist())
         slots = {slot for one in changed for slot, _ in one.part.charges}
         fine = _of_nodes(offered, entries, now, columns) and _of_quota(nominal, entries, now, slots)
-        self._offered, self._entries = None, {}
-        if fine:
-            self._offered = offered
+        if not fine:
+            self._offered, self._same = None, {}
+            return False
+        self._offered, same = offered, {id(entry): entry for entry in entries}
+        if same.keys() != self._same.keys():
+            self._same, self._entries = same, {}
             for entry in entries:
                 self._entries.setdefault(entry.uid, []).append(entry)
-        return fine
+        return True
 
     def _known(self, entry: calendar.Entry, now: int) -> bool:
         """Whether as much was owed before; one that owns two places is looked at again."""

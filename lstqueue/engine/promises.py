@@ -26,6 +26,7 @@ from lstqueue.engine import (
     room,
     seats,
     slots,
+    tenure,
 )
 from lstqueue.engine.standing import Standing
 
@@ -36,19 +37,30 @@ Problem = tuple[model.Cause, str, bool]
 
 def renew(known: kept.Kept) -> None:
     """Move slots that cannot stay, and those whose owner could run on; tell who has to leave for its own."""
-    promised = known.promised
-    leaving = _leaving(known) if promised.owed else frozenset()
-    for uid, one in sorted(promised.owed.items(), key=slots.by_start):
-        job = one.here.job
+    promised, settled = known.promised, known.world.settled
+    if not promised.owed:
+        return
+    whole = slots.fit(known)
+    some = [item for item in promised.owed.items() if not whole or item[0] not in settled]
+    leaving = _leaving(known) if some else frozenset()
+    for uid, one in sorted(some, key=slots.by_start):
         if (problem := _problem(known, one)) is not None:
             cause, why, now_or_never = problem
-            if not _move(known, one) and now_or_never:
-                promised.lost[uid] = model.Revoke(uid, cause, why)
-        elif one.seat.placed and not one.seated:
-            if _goes_on(known, one) or not one.seat.evictable or uid in leaving:
+            if _move(known, one):
                 continue
-            if known.now >= one.seat.due:
-                promised.suspend.append(model.Suspend(uid, job.attempt, model.Why.PROMISED))
+            if now_or_never:
+                promised.lost[uid] = model.Revoke(uid, cause, why)
+            else:
+                known.rouse(one.seat.due)
+        elif not one.seat.placed or one.seated or _may_stay(known, one):
+            settled.add(uid)
+        elif not (_goes_on(known, one) or not one.seat.evictable or uid in leaving):
+            promised.suspend.append(model.Suspend(uid, one.job.attempt, model.Why.PROMISED))
+
+
+def _may_stay(known: kept.Kept, one: tenure.Owed) -> bool:
+    """Whether one that owns room, and can leave it, need not do so for its slot yet."""
+    return one.seat.evictable and (one.seat.there or known.now < one.seat.due)
 
 
 def _leaving(known: kept.Kept) -> frozenset[str]:
@@ -57,24 +69,19 @@ def _leaving(known: kept.Kept) -> frozenset[str]:
     return frozenset(chosen | {one.uid for one in (*known.claims.suspend, *known.drained)})
 
 
-def _goes_on(known: kept.Kept, one: kept.Owed) -> bool:
-    """Whether the owner of a slot need not leave for it: not yet, or not since its slot moves.
+def _goes_on(known: kept.Kept, one: tenure.Owed) -> bool:
+    """Whether the owner of a slot need not leave for it, since its slot moves.
 
     One that could not leave has its slot follow as soon as that can be; only then is it sure of its room.
     """
-    if one.seat.there:
-        return True
-    stays = not one.seat.evictable
-    if stays and _follow(known, one):
-        return True
-    if known.now < one.seat.due - known.config.slot_grace:
-        return True
-    return _slide(known, one) or (not stays and _follow(known, one))
+    if not one.seat.evictable:
+        return _follow(known, one) or (known.now >= one.seat.due and _slide(known, one))
+    return _slide(known, one) or _follow(known, one)
 
 
-def _problem(known: kept.Kept, one: kept.Owed) -> Problem | None:
+def _problem(known: kept.Kept, one: tenure.Owed) -> Problem | None:
     """Why a slot cannot stay as it is; None when it can."""
-    here, slot, job = one.here, one.slot, one.here.job
+    here, slot, job = slots.standing_of(known, one), one.slot, one.job
     if job.deadline is None or here.left is None or here.finish is None or job.queue not in known.queues:
         return model.Cause.EDIT, "It has no deadline, no estimate or no queue any more.", True
     if not one.seat.whole:
@@ -84,7 +91,7 @@ def _problem(known: kept.Kept, one: kept.Owed) -> Problem | None:
     if one.seated:
         if known.now < slot.finish:
             return None
-        slow = known.now <= slots.outrun(here, known.config)
+        slow = known.now <= tenure.outrun(here, known.config)
         why = "Its start took longer than is allowed for." if slow else _RAN_PAST
         return model.Cause.RAN_PAST_HI, why, True
     if needed(here, known.now, known.config) > slot.hi:
@@ -94,8 +101,8 @@ def _problem(known: kept.Kept, one: kept.Owed) -> Problem | None:
     return _lost_room(known, one)
 
 
-def _lost_room(known: kept.Kept, one: kept.Owed) -> Problem | None:
-    slot, job = one.slot, one.here.job
+def _lost_room(known: kept.Kept, one: tenure.Owed) -> Problem | None:
+    slot, job = one.slot, one.job
     config, now, waits = known.config, known.now, not one.seat.placed
     if waits and now > slot.start + config.slot_grace:
         closed = order.barred(job, known.queues) is not None and job.state is model.State.WAITING
@@ -110,9 +117,9 @@ def _lost_room(known: kept.Kept, one: kept.Owed) -> Problem | None:
     return None
 
 
-def _usable(known: kept.Kept, one: kept.Owed) -> bool:
+def _usable(known: kept.Kept, one: tenure.Owed) -> bool:
     """Whether a job may still run on all nodes of its slot."""
-    job, usable = one.here.job, known.world.usable
+    job, usable = one.job, known.world.usable
     if job.uid in usable:
         return True
     gang, rows = known.world.gang(job), known.world.rows.rows
@@ -134,31 +141,31 @@ def needed(here: Standing, now: int, config: model.Config) -> int:
     if here.left is None or here.finish is None or not estimate.is_placed(job):
         return 0 if here.left is None else here.left.hi
     begin = estimate.start(job)
-    whole = here.left.hi if now <= slots.outrun(here, config) else here.finish.hi - begin
+    whole = here.left.hi if now <= tenure.outrun(here, config) else here.finish.hi - begin
     run = max(0, now - job.since) if job.state is model.State.RUNNING else 0
     kept = run // job.checkpoint * job.checkpoint if job.checkpoint else 0
     return max(whole - (run if job.saves_on_suspend else kept), min(here.left.hi, estimate.LEAST))
 
 
-def _slide(known: kept.Kept, one: kept.Owed) -> bool:
+def _slide(known: kept.Kept, one: tenure.Owed) -> bool:
     """Start a slot later, by what its owner has saved meanwhile; whether that gives it time."""
-    slot, config, job = one.slot, known.config, one.here.job
-    gained = slot.hi - needed(one.here, known.now, known.config)
+    slot, config, job = one.slot, known.config, one.job
+    gained = slot.hi - needed(slots.standing_of(known, one), known.now, known.config)
     later = model.Slot(slot.groups, slot.start + gained, slot.finish, slot.hi - gained)
     if gained <= 0 or known.now >= seats.due(job, later, config) - config.slot_grace:
         return False
     return _tell(known, job, later)  # it is a part of the old one, which is owed until this is written
 
 
-def _follow(known: kept.Kept, one: kept.Owed) -> bool:
+def _follow(known: kept.Kept, one: tenure.Owed) -> bool:
     """Have a slot be where its owner runs, from now on, if it can stay there until it ends."""
-    job = one.here.job
+    job = one.job
     groups = _running_at(job)
     if groups is None:
         return False
     profile = slots.owing(known)
     own = profile.remove(job.uid)
-    slot = _stay(known, one.here, groups)
+    slot = _stay(known, slots.standing_of(known, one), groups)
     part = known.world.place(job, groups)
     fits = slot is not None and profile.holds(calendar.Entry(job.uid, known.now, slot.finish, part))
     for entry in own:
@@ -191,9 +198,9 @@ def _running_at(job: model.Job) -> tuple[model.GroupPlacement, ...] | None:
     return tuple(found)
 
 
-def _move(known: kept.Kept, one: kept.Owed) -> bool:
+def _move(known: kept.Kept, one: tenure.Owed) -> bool:
     """Find another slot for a job that cannot keep its own."""
-    job, here = one.here.job, one.here
+    job, here = one.job, slots.standing_of(known, one)
     if job.deadline is None or here.left is None or job.queue not in known.queues:
         return False
     profile = slots.owing(known)

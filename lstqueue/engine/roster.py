@@ -68,6 +68,10 @@ class Roster:
         self._wakes.tidy(self._lasting)
         return found
 
+    def find(self, uid: str) -> standing.Lasting | None:
+        """The standing of one job with how long it lasts; None of one that ends, or is unknown."""
+        return self._lasting.get(uid)
+
     def lasting(self) -> dict[str, standing.Lasting]:
         """Everybody's standing with how long it lasts; the caller's own."""
         return self._lasting.copy()

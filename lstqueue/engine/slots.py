@@ -18,45 +18,24 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lstqueue.engine import calendar, estimate, guests, kept, model, order, reclaim, room, seats, standing
+from lstqueue.engine import calendar, guests, kept, model, order, reclaim, room, seats, standing, tenure
 from lstqueue.topology import table
 
 
 def read(known: kept.Kept) -> None:
     """Note the slots that stand, and when the pass has to look at them again."""
-    config, now = known.config, known.now
-    if not config.promising:
+    if not known.config.promising:
         return
-    for uid in sorted(known.world.slotted):
-        job = known.jobs[uid]
-        if (slot := job.slot) is None:
-            continue
-        here = known.standings.get(uid) or standing.refresh(job, now, config)  # of one that ends: as it waits
-        whole, seat = known.world.slot(job, slot), known.world.seat(job, slot)
-        seated = seat.there and (now >= seat.due or not seat.evictable)
-        known.promised.owed[uid] = kept.Owed(here, slot, whole, seated, seat)
-        _rouse(known, slot, seat.due)
-        if seat.placed:
-            known.rouse(slot.finish)
-            known.rouse(outrun(here, config) + 1)
+    owed = known.promised.owed = known.world.tenures(known.now)
+    known.promised.ahead = sorted([(one.slot.start, uid) for uid, one in owed.items() if not one.seated])
+    if owed:
+        known.rouse(min([one.wake for one in owed.values()]))
 
 
 def look_at(known: kept.Kept, job: model.Job, slot: model.Slot) -> None:
-    """Have a pass look at a slot when it is time to move it, to leave for it, or to clear it."""
-    _rouse(known, slot, seats.due(job, slot, known.config))
-
-
-def _rouse(known: kept.Kept, slot: model.Slot, leaves: int) -> None:
-    grace = known.config.slot_grace
-    for time in (leaves - grace, leaves, slot.start - grace, slot.start + grace + 1):
-        known.rouse(time)
-
-
-def outrun(here: standing.Standing, config: model.Config) -> int:
-    """Until when (ms since the epoch) one that owns room may still be thought to end as it was to at most."""
-    launch = 0 if here.job.state is model.State.RUNNING else config.launch_margin
-    whole = 0 if here.left is None else here.left.hi
-    return estimate.start(here.job) + launch + whole + config.slot_grace
+    """Have a pass look at a slot when it is time to leave for it, or to clear it."""
+    known.rouse(seats.due(job, slot, known.config))
+    known.rouse(slot.start - known.config.slot_grace)
 
 
 def owing(known: kept.Kept) -> calendar.Calendar:
@@ -68,19 +47,39 @@ def owing(known: kept.Kept) -> calendar.Calendar:
     return known.promised.calendar
 
 
-def crowded(known: kept.Kept, one: kept.Owed) -> bool:
-    """Whether there is not room for a slot any more beside all that is owed.
+def near(known: kept.Kept, until: int) -> calendar.Calendar:
+    """A calendar that holds until a time (ms since the epoch): of what begins later nothing is in it.
 
-    No calendar is made for that as long as all that was owed as the pass began has its room.
+    Of all that is owed little begins soon, so this is a small one; unless there is the whole already.
     """
     promised = known.promised
-    if promised.calendar is None:
-        if promised.fits is None:
-            offered, nominal = known.world.allocatable - known.foreign, known.free.quota.nominal
-            promised.fits = known.world.owing.fits(offered, nominal, entries(known), known.now)
-        if promised.fits:
-            return False
-    return owing(known).crowded(one.entry(known.now, known.config))
+    if promised.calendar is not None:
+        return promised.calendar
+    if promised.near is None or promised.near[0] < until:
+        offered, nominal = known.world.allocatable - known.foreign, known.free.quota.nominal
+        some = [entry for entry in entries(known) if entry.begins < until]
+        promised.near = until, calendar.Calendar(offered, nominal, some, known.now)
+    return promised.near[1]
+
+
+def fit(known: kept.Kept) -> bool:
+    """Whether all that is owed as the pass begins has its room; no calendar is made for that."""
+    promised = known.promised
+    if promised.fits is None:
+        offered, nominal = known.world.allocatable - known.foreign, known.free.quota.nominal
+        promised.fits = known.world.owing.fits(offered, nominal, entries(known), known.now)
+    return promised.fits
+
+
+def crowded(known: kept.Kept, one: tenure.Owed) -> bool:
+    """Whether there is not room for a slot any more beside all that is owed."""
+    return not fit(known) and owing(known).crowded(one.entry)
+
+
+def standing_of(known: kept.Kept, one: tenure.Owed) -> standing.Standing:
+    """How the owner of a slot stands; one that ends as if it waited."""
+    job = one.job
+    return known.standings.get(job.uid) or standing.refresh(job, known.now, known.config)
 
 
 def entries(known: kept.Kept) -> list[calendar.Entry]:
@@ -97,11 +96,12 @@ def _entries(known: kept.Kept) -> Iterator[calendar.Entry]:
         if (
             one.seated or one.seat.evictable or not one.seat.placed
         ):  # else it has its room elsewhere, and will not leave for its slot
-            yield one.entry(known.now, known.config)
-    for here in known.placed:
+            yield one.entry
+    for here in known.placed if known.world.fixed else ():
+        if here.job.uid not in known.world.fixed:
+            continue
         own = owed.get(here.job.uid)
-        covered = own is not None and own.seated and own.slot.finish > known.now
-        if not seats.evictable(here.job, known.config) and not covered:
+        if own is None or not own.seated or own.slot.finish <= known.now:
             yield staying(known, here, known.world.release(here.job))
     for uid, stake in known.staked.items():
         stays = not seats.evictable(stake.here.job, known.config) and not known.promised.due(stake)
@@ -150,8 +150,7 @@ class Respect:
 
     def __init__(self, known: kept.Kept) -> None:
         self._known = known
-        ahead = [(one.slot.start, uid) for uid, one in known.promised.owed.items() if not one.seated]
-        self._ahead = sorted(ahead)
+        self._ahead = known.promised.ahead
         self._begins: list[int] | None = None
 
     def binding(self, turn: order.Turn) -> guests.Ahead | None:
@@ -202,9 +201,9 @@ class Respect:
         if not self._ahead:
             return True
         uid, now = turn.standing.job.uid, self._known.now
-        profile = owing(self._known)
-        own = profile.remove(uid)
         until = min(self._until(turn) + later, standing.NEVER)
+        profile = near(self._known, until)
+        own = profile.remove(uid)
         fine = all(profile.holds(calendar.Entry(uid, now, until, part)) for part in place)
         for entry in own:
             profile.add(entry)
@@ -221,9 +220,10 @@ class Respect:
 
     def _owed(self, turn: order.Turn, free: room.Room) -> room.Release:
         """What of the room that is free now has to be left alone."""
-        profile, uid = owing(self._known), turn.standing.job.uid
+        until, uid = self._until(turn), turn.standing.job.uid
+        profile = near(self._known, until)
         own = profile.remove(uid)
-        there, left = profile.window(self._known.now, self._until(turn))
+        there, left = profile.window(self._known.now, until)
         for entry in own:
             profile.add(entry)
         beyond = np.maximum(free.ledger.free - np.maximum(there, 0), 0)
@@ -251,9 +251,11 @@ def lets(known: kept.Kept, turn: order.Turn, placement: room.Placement, *, later
 def start(known: kept.Kept) -> None:
     """Have the owners of slots whose time has come claim them."""
     config, promised = known.config, known.promised
-    for uid, one in sorted(promised.owed.items(), key=by_start):
-        job = one.here.job
-        if job.state is not model.State.WAITING or known.now < one.slot.start - config.slot_grace:
+    until = known.now + config.slot_grace
+    come = [item for item in promised.owed.items() if item[1].slot.start <= until]
+    for uid, one in sorted(come, key=by_start):
+        job = one.job
+        if job.state is not model.State.WAITING:
             continue
         if uid in promised.lost or uid in promised.made or job.not_before > known.now:
             continue
@@ -261,12 +263,12 @@ def start(known: kept.Kept) -> None:
             _claim(known, one)
 
 
-def by_start(item: tuple[str, kept.Owed]) -> tuple[int, str]:
+def by_start(item: tuple[str, tenure.Owed]) -> tuple[int, str]:
     """The order in which slots come."""
     return item[1].slot.start, item[0]
 
 
-def _claim(known: kept.Kept, one: kept.Owed) -> None:
+def _claim(known: kept.Kept, one: tenure.Owed) -> None:
     """Have those in a slot suspended for its owner, if that clears it; else wait for those who leave."""
     clearing = _Clearing(known, one)
     if not clearing.run():
@@ -279,8 +281,8 @@ def _claim(known: kept.Kept, one: kept.Owed) -> None:
         expires=known.now + grace + known.config.claim_margin,
         committed=False,
     )
-    uid = one.here.job.uid
-    stake = known.world.new_stake(one.here, claim, tuple(jobs))
+    uid = one.job.uid
+    stake = known.world.new_stake(standing_of(known, one), claim, tuple(jobs))
     known.free.charge(stake.charged)
     known.promised.claim[uid] = known.staked[uid] = stake
     known.codes[uid] = model.Code.CLAIMING
@@ -291,7 +293,7 @@ def _claim(known: kept.Kept, one: kept.Owed) -> None:
 class _Clearing:
     """Finds who has to leave a slot: the last in rank first, and nobody whom it does not need."""
 
-    def __init__(self, known: kept.Kept, one: kept.Owed) -> None:
+    def __init__(self, known: kept.Kept, one: tenure.Owed) -> None:
         self._known, self._one = known, one
         self.chosen: list[model.Job] = []
         free, whole = known.free, one.whole
@@ -360,7 +362,7 @@ class _Clearing:
         for here in known.placed:
             job = here.job
             seated = job.uid in owed and owed[job.uid].seated
-            if reclaim.is_anothers(known, job, self._one.here.job.queue):
+            if reclaim.is_anothers(known, job, self._one.job.queue):
                 continue
             if seated or job.uid in claimed or not seats.evictable(job, known.config):
                 continue

@@ -84,7 +84,8 @@ def test_words_said_anew_are_said_once_and_change_nothing_else(
     asked = dataclasses.replace(quiet, restate=everybody)
     again = decide.decide(asked, now)
     assert invariants.of_plan(asked, again) == ()
-    assert (again.admit, again.forecast, again.wake_at) == (plain.admit, plain.forecast, plain.wake_at)
+    assert (again.admit, again.wake_at) == (plain.admit, plain.wake_at)
+    assert again.forecast >= plain.forecast  # who is told anew is forecast, and that may be all of them
     for update in again.updates:
         told = next(job.published for job in quiet.jobs if job.uid == update.uid)
         assert (update.band, update.code, update.slack) == (told.band, told.code, told.slack)

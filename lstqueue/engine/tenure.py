@@ -1,0 +1,94 @@
+"""What is owed to the owner of a slot, and from when to when that stands as it is.
+
+Between two passes hardly anything becomes of the many slots there are: time alone makes a difference at a few
+moments of each, its edges. So what was found out about a slot is kept until the next of them, as long as its
+owner stands as it did; a pass looks closer at the others only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lstqueue.engine import calendar, estimate, model, room, seats, standing
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """The slot of a job, with its room in columns.
+
+    It is `seated` when it runs there and its time has come, so that it stays: nobody may take its room. Until
+    then others may be in the slot, and it may be elsewhere. `entry` is what the calendar owes for it.
+
+    All of it stands from `at` until `until`, as long as `basis` does: how its owner stands, None of one that
+    ends. `wake` is when time alone makes a difference next. All in ms since the epoch.
+    """
+
+    job: model.Job
+    slot: model.Slot
+    whole: room.Release
+    seated: bool
+    seat: seats.Seat
+    entry: calendar.Entry
+    at: int
+    until: int
+    wake: int
+    basis: standing.Lasting | None
+
+    def stands(self, basis: standing.Lasting | None, now: int) -> bool:
+        """Whether nothing is to be found out anew at `now`."""
+        return self.basis is basis and self.at <= now < self.until
+
+
+def of(
+    job: model.Job,
+    seat: seats.Seat,
+    whole: room.Release,
+    basis: standing.Lasting | None,
+    *,
+    now: int,
+    config: model.Config,
+) -> Owed:
+    """Find out how things are with the slot of a job at `now`.
+
+    Args:
+        job: The owner, with its slot.
+        seat: How it stands to that.
+        whole: The room of the slot.
+        basis: How the owner stands; None of one that ends.
+        now: ms since the epoch.
+        config: Figures.
+
+    Raises:
+        ValueError: The job has no slot.
+    """
+    slot, grace = slot_of(job), config.slot_grace
+    seated = seat.there and (now >= seat.due or not seat.evictable)
+    entry = calendar.Entry(job.uid, slot.start, slot.finish, whole)
+    if not seat.placed or basis is None:
+        edges = [slot.start - grace, slot.start + grace + 1]
+    else:
+        edges = [seat.due, slot.finish, outrun(basis.here, config) + 1]
+        if seated and (last := seats.ends(basis.here, config)) is not None:
+            ends = max(min(slot.finish, last + grace), now + 1)
+            entry = calendar.Entry(job.uid, min(now, slot.start), ends, whole)
+    wake = min((edge for edge in edges if edge > now), default=standing.NEVER)
+    until = min(wake, entry.ends) if entry.ends > now else wake
+    return Owed(job, slot, whole, seated, seat, entry, now, until, wake, basis)
+
+
+def slot_of(job: model.Job) -> model.Slot:
+    """The slot of a job that has one.
+
+    Raises:
+        ValueError: It has none.
+    """
+    if job.slot is None:
+        raise ValueError(f"jobs[{job.uid}].slot is missing; only who has one is owed it")
+    return job.slot
+
+
+def outrun(here: standing.Standing, config: model.Config) -> int:
+    """Until when (ms since the epoch) one that owns room may still be thought to end as it was to at most."""
+    launch = 0 if here.job.state is model.State.RUNNING else config.launch_margin
+    whole = 0 if here.left is None else here.left.hi
+    return estimate.start(here.job) + launch + whole + config.slot_grace
