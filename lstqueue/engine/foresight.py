@@ -20,7 +20,7 @@ def step(known: kept.Kept) -> tuple[bool, bool]:
     Returns:
         (whether published forecasts are out of date, whether this pass made all of them anew).
     """
-    snapshot, now = known.snapshot, known.now
+    now = known.now
     claiming = [stake.here for stake in known.going()]
     imagined = _foreseeable(known, observed=True)
     line = [turn for turn in imagined if not turn.observed]
@@ -30,9 +30,9 @@ def step(known: kept.Kept) -> tuple[bool, bool]:
         return False, False
     stale = _stale(known)
     due = stale and _again(known)
-    asked = [turn for turn in line if due or _asks(turn, snapshot.restate)]
+    asked = [turn for turn in line if due or _asks(known, turn)]
     watched = [turn for turn in imagined if turn.observed]
-    curious = [turn for turn in watched if due or _asks(turn, snapshot.restate)]
+    curious = [turn for turn in watched if due or _asks(known, turn)]
     if asked:
         known.outlooks |= outlook.foresee(scene(known, line), _uids(asked))
     if curious:
@@ -71,14 +71,14 @@ def _foreseeable(known: kept.Kept, *, observed: bool) -> list[order.Turn]:
     return found
 
 
-def _asks(turn: order.Turn, restate: frozenset[str]) -> bool:
+def _asks(known: kept.Kept, turn: order.Turn) -> bool:
     """Whether a job has to be forecast in this pass, whether or not the others are.
 
     Why no start can be foreseen is nothing but words, which move no figure that would have them told anew.
     """
-    here = turn.standing
-    renewed = here.job.uid in restate and verdict.tells_no_start(here.job.published.verdict)
-    return renewed or verdict.wants_forecast(here)
+    here, uid = turn.standing, turn.standing.job.uid
+    renewed = uid in known.snapshot.restate and verdict.tells_no_start(here.job.published.verdict)
+    return renewed or uid in known.promised.lost or verdict.wants_forecast(here)
 
 
 def scene(known: kept.Kept, line: list[order.Turn]) -> outlook.Scene:

@@ -31,6 +31,11 @@ from lstqueue.engine import (
 from lstqueue.engine.standing import Standing
 
 _RAN_PAST = "It runs longer than was thought at most."
+_NEVER_FITS = {
+    model.Code.NO_MATCHING_NODES: (model.Cause.CAPACITY, "No nodes are left that could ever hold it.", True),
+    model.Code.QUOTA_TOO_SMALL: (model.Cause.EDIT, "The quota of its queue is smaller than it is.", True),
+    model.Code.RESOURCE_NOT_IN_QUEUE: (model.Cause.EDIT, "Its queue lists no more what it asks for.", True),
+}
 Problem = tuple[model.Cause, str, bool]
 """(cause, in words, whether the promise is lost unless the slot moves now)."""
 
@@ -51,6 +56,7 @@ def renew(known: kept.Kept) -> None:
             if now_or_never:
                 promised.lost[uid] = model.Revoke(uid, cause, why)
             else:
+                promised.doubts[uid] = why
                 known.rouse(one.seat.due)
         elif not one.seat.placed or one.seated or _may_stay(known, one):
             settled.add(uid)
@@ -105,10 +111,12 @@ def _lost_room(known: kept.Kept, one: tenure.Owed) -> Problem | None:
     slot, job = one.slot, one.job
     config, now, waits = known.config, known.now, not one.seat.placed
     if waits and now > slot.start + config.slot_grace:
-        closed = order.barred(job, known.queues) is not None and job.state is model.State.WAITING
-        if closed or known.queues[job.queue].held:
+        if slots.is_closed(known, job) and job.state is not model.State.ENDING:
             return model.Cause.EDIT, "It was held back, or its queue, when its slot began.", True
         return model.Cause.STUCK, "Those in its slot did not leave it in time.", True
+    gang = known.gangs.get(job.uid) if waits else None  # of one that is held back none is known
+    if gang is not None and (code := known.possible.code(gang)) is not None:
+        return _NEVER_FITS[code]
     due = now >= one.seat.due
     if not _usable(known, one):
         return model.Cause.CAPACITY, "Nodes of its slot cannot be used any more.", due

@@ -259,8 +259,13 @@ def start(known: kept.Kept) -> None:
             continue
         if uid in promised.lost or uid in promised.made or job.not_before > known.now:
             continue
-        if order.barred(job, known.queues) is None and job.queue in known.queues:
+        if not is_closed(known, job):
             _claim(known, one)
+
+
+def is_closed(known: kept.Kept, job: model.Job) -> bool:
+    """Whether a job may not start now though its slot begins: it is held back, or its queue starts nobody."""
+    return order.barred(job, known.queues) is not None or known.queues[job.queue].observed
 
 
 def by_start(item: tuple[str, tenure.Owed]) -> tuple[int, str]:

@@ -10,7 +10,7 @@ def step(known: kept.Kept) -> dict[str, model.Update]:
     world, given, promised = known.world, known.shedding.given, known.promised
     quiet, lasting, codes = world.quiet, known.lasting, known.codes
     renewed = known.outlooks.keys() | known.snapshot.restate | promised.made.keys() | promised.lost.keys()
-    renewed |= promised.soonest.keys()
+    renewed |= promised.soonest.keys() | promised.doubts.keys()
     found: dict[str, model.Update] = {}
     # Of those that own room only these can have changed: no code is said of them.
     some = {*known.waiting, *world.roster.fresh, *world.muffled, *given, *renewed}
@@ -44,7 +44,8 @@ def _update(known: kept.Kept, here: standing.Standing) -> model.Update | None:
         why = obstacles.unforeseen(known, job) if unseen else ""
         judged = verdict.waiting(here, code, seen, why, promised=_soonest(known, job))
     judged = verdict.unless_given_up(judged, here)
-    judged = verdict.promised(judged, holds=known.promised.holds(job.uid))
+    doubt = verdict.CLOSED if code in verdict.CLOSES else known.promised.doubts.get(job.uid)
+    judged = verdict.promised(judged, holds=known.promised.holds(job.uid), doubt=doubt)
     since = job.since if placed else known.now
     closely = restate or (placed and judged.level in verdict.BY_EARLIER_ENDS)
     moved = verdict.differs(told.verdict, judged, since=since, config=known.config, closely=closely)

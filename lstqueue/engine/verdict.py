@@ -4,7 +4,7 @@
 |---|---|
 | IMPOSSIBLE | the gang could not fit even if nothing else ran, or now + lo + o > D |
 | UNLIKELY | the forecast with expected run times ends after D, or sees no start |
-| AT_RISK | the latest of the three forecasts ends after D, or the job is given up for now |
+| AT_RISK | the latest of the three forecasts ends after D, the job is given up, or its slot is in doubt |
 | LIKELY | all three hold |
 | FEASIBLE | it owns a slot (`promises`), whatever the forecast says |
 | UNKNOWN | no deadline, no estimate, or not forecast |
@@ -29,11 +29,24 @@ NOT_JUDGED = frozenset(
     )
 )
 """Codes of jobs that take no part in a forecast."""
+CLOSED = ""
+"""In doubt by nothing but why it waits."""
+CLOSES = frozenset(
+    (
+        model.Code.HELD_BACK,
+        model.Code.IMPORTANCE_TOO_HIGH,
+        model.Code.QUEUE_HELD,
+        model.Code.QUEUE_CONFLICT,
+        model.Code.OBSERVING,
+    )
+)
+"""Codes of jobs that may not start whatever room there is: those who own a slot lose it when that begins."""
 BY_EARLIER_ENDS = frozenset((model.Level.UNLIKELY, model.Level.IMPOSSIBLE))
 """Levels whose reason counts from the expected or the earliest end of a job that runs."""
 _NO_DEADLINE = "It has no deadline to judge."
 _TOO_FAR = model.Verdict(model.Level.UNKNOWN, "More jobs are ahead of it than a forecast follows.")
 _PROMISED = "Promised: room is kept in which it ends by its deadline, whatever arrives later."
+_IN_DOUBT = "It loses its promise unless this changes by the time of its slot: "
 _EXPIRED = "Its deadline was past already when it was submitted; is the year right?"
 
 
@@ -44,9 +57,14 @@ def wants_forecast(here: Standing) -> bool:
         return True
     if told.band is model.Band.SHED and here.band is not model.Band.SHED:
         return True
-    if told.verdict.level is model.Level.FEASIBLE and here.job.slot is None:
+    if tells_of_slot(told.verdict) and here.job.slot is None:
         return True
     return told.verdict.level is model.Level.IMPOSSIBLE and not here.hopeless
+
+
+def tells_of_slot(told: model.Verdict) -> bool:
+    """Whether a verdict says of a job that it owns a slot, be that in doubt or not."""
+    return told.level is model.Level.FEASIBLE or told.reason.startswith(_IN_DOUBT)
 
 
 def tells_no_start(told: model.Verdict | None) -> bool:
@@ -108,11 +126,17 @@ def unless_given_up(judged: model.Verdict, here: Standing) -> model.Verdict:
     return _as(judged, model.Level.AT_RISK, judged.reason)
 
 
-def promised(judged: model.Verdict, *, holds: bool) -> model.Verdict:
-    """The verdict of a job that owns a slot, or of one that owns none, whatever it was told before."""
+def promised(judged: model.Verdict, *, holds: bool, doubt: str | None = None) -> model.Verdict:
+    """The verdict of a job that owns a slot, or of one that owns none, whatever it was told before.
+
+    As long as it could not have the slot as things are (`doubt` says why) its deadline is as good as at risk.
+    """
+    if holds and doubt is not None:
+        worse = judged.level is model.Level.IMPOSSIBLE
+        return judged if worse else _as(judged, model.Level.AT_RISK, _IN_DOUBT + doubt if doubt else "", None)
     if holds:
         return _as(judged, model.Level.FEASIBLE, _PROMISED, None)
-    return _TOO_FAR if judged.level is model.Level.FEASIBLE else judged
+    return _TOO_FAR if tells_of_slot(judged) else judged
 
 
 def given_up(judged: model.Verdict, reason: str) -> model.Verdict:

@@ -68,6 +68,9 @@ def build(
         unknown = unknown and record.ledger.status.claim is None
         if record.engine_job.assigned or not (record.ledger.final or unknown):
             jobs.append(record.engine_job)
+        elif unknown and record.engine_job.slot is not None and not record.ledger.final:
+            # Its room is owed all the same, and nothing is told to it yet.
+            jobs.append(replace(record.engine_job, state=model.State.ENDING))
         lost = cache.left_behind(record) if record.pods else {}
         if lost:
             jobs.append(_left_behind(record, lost))
@@ -364,14 +367,15 @@ def _shapes_without_intake(
 ) -> tuple[model.Group, ...]:
     """Before intake has answered (after a restart), pods, or else templates, tell what the gang asks for.
 
-    Templates lack what LimitRanges and RuntimeClasses add; those of gangs that hold nothing are not looked
+    Templates lack what LimitRanges and RuntimeClasses add; those of gangs that own nothing are not looked
     at, since nobody has vouched for them yet.
     """
     groups = _groups(record, admission)
     if not groups:
         return UNREADABLE
     shapes: dict[str, topology.PodShape] = {}
-    if admission is not None or record.ledger.status.claim is not None:
+    status = record.ledger.status
+    if admission is not None or status.claim is not None or status.slot is not None:
         for name, template in record.templates.items():
             try:
                 shapes[name] = podspec.shape(template["spec"])

@@ -7,38 +7,10 @@ import dataclasses
 import cluster
 import pytest
 from manifests import group
+from vows import NEVER, SETTINGS, condition, level, missed, promised
 
 from lstqueue.embedded import faults
 from lstqueue.kube import port
-
-SETTINGS = dataclasses.replace(
-    cluster.SETTINGS, engine=dataclasses.replace(cluster.SETTINGS.engine, promising=True)
-)
-NEVER = {"withinQueue": "Never"}
-
-
-def condition(made: cluster.Cluster, name: str, kind: str) -> tuple[str, str] | None:
-    for one in made.status(name).get("conditions") or ():
-        if one["type"] == kind:
-            return one["status"], one["reason"]
-    return None
-
-
-def level(made: cluster.Cluster, name: str) -> str:
-    return str((made.status(name).get("verdict") or {}).get("level"))
-
-
-def missed(made: cluster.Cluster, name: str) -> bool:
-    return condition(made, name, "DeadlineMissed") == ("True", "DeadlineMissed")
-
-
-async def promised(made: cluster.Cluster) -> None:
-    """One node that somebody has for long, in a queue in which nobody is suspended, and a promise."""
-    made.queue(preemption=NEVER)
-    made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
-    await made.until_phase("holder", "Running")
-    made.submit("report", group(run_for="1h"), deadlineIn="10h", estimatedDuration="1h")
-    await made.until(lambda: level(made, "report") == "FEASIBLE", "it is promised")
 
 
 @cluster.virtual
