@@ -12,7 +12,7 @@ written.
 
 from __future__ import annotations
 
-from lstqueue.engine import gangs, kept, model, reclaim, rights, stakes, words
+from lstqueue.engine import cohorts, gangs, kept, model, reclaim, rights, stakes, words
 from lstqueue.engine.stakes import Stake
 from lstqueue.topology import table
 
@@ -39,10 +39,16 @@ def settle(known: kept.Kept) -> kept.Settled:
         else:
             # Who cannot leave may still be let go before it expires.
             for job in (one for one in stake.running if not one.stays):
-                lent = job.queue != stake.here.job.queue
+                lent = _lent(known, job, stake.here.job)
                 why = model.Why.RECLAIMED if lent else model.Why.PREEMPTED
                 done.suspend.append(model.Suspend(job.uid, job.attempt, why, uid))
     return done
+
+
+def _lent(known: kept.Kept, job: model.Job, owner: model.Job) -> bool:
+    """Whether a job leaves what was lent to it; queues apart lend nothing, though slots share their nodes."""
+    mine, other = known.queues.get(owner.queue), known.queues.get(job.queue)
+    return job.queue != owner.queue and cohorts.together(mine, other)
 
 
 def expiry(stake: Stake) -> int:

@@ -8,7 +8,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from lstqueue.engine import decide, invariants, justice, model, pledges
-from lstqueue.evaluate import check, digest, estimates, lives, mishaps, policies, replay, workload, world
+from lstqueue.evaluate import (
+    check,
+    digest,
+    estimates,
+    lives,
+    mishaps,
+    policies,
+    replay,
+    teams,
+    workload,
+    world,
+)
 
 MINUTE, HOUR = model.MINUTE, model.HOUR
 EPOCH = workload.EPOCH
@@ -58,6 +69,7 @@ def run(
     wear: mishaps.Wear | None = None,
     policy: policies.Policy | None = None,
     estimator: estimates.Estimator | None = None,
+    several: teams.Teams | None = None,
     **more: Any,
 ) -> Ran:
     """Replay works on nodes of eight GPUs as a policy has it or as is given, else with exact estimates."""
@@ -66,8 +78,8 @@ def run(
     shape = world.Shape(nodes, 8)
     lines = io.StringIO()
     log = digest.Log(lines)
-    books = check.Books(shape, costs, config=config)
-    place = policy.world(shape, costs, queue, log=log, witnesses=(books,), wear=wear)
+    books = check.Books(shape, costs, several=several, config=config)
+    place = policy.world(shape, costs, queue, log=log, witnesses=(books,), wear=wear, several=several)
     load = workload.Workload("made up", workload.ordered(works))
 
     def decided(snapshot: model.Snapshot, plan: model.Plan) -> None:
