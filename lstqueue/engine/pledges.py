@@ -159,7 +159,7 @@ def _slots(
         leaves = job.movable and job.grace <= config.slot_grace
         due = now >= slot.start - config.slot_grace - job.grace
         if estimate.is_placed(job) and finish is not None and holds <= set(parts) and (due or not leaves):
-            last = finish.hi + _launch(job, config) + config.slot_grace
+            last = _last(job, finish, now, config) + config.slot_grace
             since, ends = now, min(ends, last)  # it stays there until its end
         yield _Held(job, since, ends, tuple(parts))
 
@@ -182,10 +182,19 @@ def _staying(
         elif not estimate.is_placed(job):
             continue
         finish = estimate.finish(job, now, config)
-        until = NEVER if finish is None else finish.hi + _launch(job, config)
+        until = NEVER if finish is None else _last(job, finish, now, config)
         yield _Held(job, now, until, tuple(parts))
 
 
-def _launch(job: model.Job, config: model.Config) -> int:
-    """How long the start of a job may take that is still to come, or not known to be over."""
-    return 0 if job.state is model.State.RUNNING else config.launch_margin
+def _last(job: model.Job, finish: estimate.Finish, now: int, config: model.Config) -> int:
+    """When a job has ended at the latest: of one whose end is just over nobody knows yet.
+
+    A start that is still to come, or not known to be over, takes a while besides.
+    """
+    launch = 0 if job.state is model.State.RUNNING else config.launch_margin
+    left = estimate.remaining(job, config)
+    if estimate.is_placed(job) and left is not None:
+        thought = estimate.start(job) + left.hi + launch
+        if now <= thought + config.slot_grace:
+            return thought
+    return finish.hi + launch

@@ -97,7 +97,7 @@ def _problem(known: kept.Kept, one: tenure.Owed) -> Problem | None:
     if one.seated:
         if known.now < slot.finish:
             return None
-        slow = known.now <= tenure.outrun(here, known.config)
+        slow = known.now <= seats.outrun(here, known.config)
         why = "Its start took longer than is allowed for." if slow else _RAN_PAST
         return model.Cause.RAN_PAST_HI, why, True
     if needed(here, known.now, known.config) > slot.hi:
@@ -149,7 +149,7 @@ def needed(here: Standing, now: int, config: model.Config) -> int:
     if here.left is None or here.finish is None or not estimate.is_placed(job):
         return 0 if here.left is None else here.left.hi
     begin = estimate.start(job)
-    whole = here.left.hi if now <= tenure.outrun(here, config) else here.finish.hi - begin
+    whole = here.left.hi if now <= seats.outrun(here, config) else here.finish.hi - begin
     run = max(0, now - job.since) if job.state is model.State.RUNNING else 0
     kept = run // job.checkpoint * job.checkpoint if job.checkpoint else 0
     return max(whole - (run if job.saves_on_suspend else kept), min(here.left.hi, estimate.LEAST))
@@ -184,8 +184,8 @@ def _follow(known: kept.Kept, one: tenure.Owed) -> bool:
 def _stay(known: kept.Kept, here: Standing, groups: tuple[model.GroupPlacement, ...]) -> model.Slot | None:
     """The slot of one that runs, or starts now, and stays where it is; None: it would not end in time."""
     finish, deadline = here.finish, here.job.deadline
-    last = seats.ends(here, known.config)
-    if finish is None or last is None or deadline is None or not known.now < finish.hi or last > deadline:
+    last = seats.ends(here, known.now, known.config)
+    if finish is None or last is None or deadline is None or not known.now < last <= deadline:
         return None
     ends = min(deadline, last + known.config.slot_grace)
     return model.Slot(groups, known.now, ends, finish.hi - known.now)

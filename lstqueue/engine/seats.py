@@ -36,15 +36,28 @@ def evictable(job: model.Job, config: model.Config) -> bool:
     return job.movable and job.grace <= config.slot_grace
 
 
-def ends(here: standing.Standing, config: model.Config) -> int | None:
+def ends(here: standing.Standing, now: int, config: model.Config) -> int | None:
     """When a job ends at the latest that has room or is given it now, in ms since the epoch; None: unknown.
 
-    How long its pods take to start is not known before they have: until then the margin is added for it.
+    How long its pods take to start is not known before they have: until then the margin is added for it. And
+    an end is known late: until a grace after it a job that is still there is taken to have ended, not to run
+    longer than it was thought to, or it would seem to be in the way of whoever comes right behind it.
     """
     if here.finish is None:
         return None
-    begun = here.job.state is model.State.RUNNING
-    return here.finish.hi + (0 if begun else config.launch_margin)
+    if estimate.is_placed(here.job) and now <= outrun(here, config):
+        return outrun(here, config) - config.slot_grace
+    return here.finish.hi + _launch(here.job, config)
+
+
+def outrun(here: standing.Standing, config: model.Config) -> int:
+    """Until when (ms since the epoch) one that owns room may still be thought to end as it was to at most."""
+    whole = 0 if here.left is None else here.left.hi
+    return estimate.start(here.job) + _launch(here.job, config) + whole + config.slot_grace
+
+
+def _launch(job: model.Job, config: model.Config) -> int:
+    return 0 if job.state is model.State.RUNNING else config.launch_margin
 
 
 def due(job: model.Job, slot: model.Slot, config: model.Config) -> int:

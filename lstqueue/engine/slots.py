@@ -18,7 +18,19 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lstqueue.engine import calendar, guests, kept, model, order, reclaim, room, seats, standing, tenure
+from lstqueue.engine import (
+    calendar,
+    estimate,
+    guests,
+    kept,
+    model,
+    order,
+    reclaim,
+    room,
+    seats,
+    standing,
+    tenure,
+)
 from lstqueue.topology import table
 
 
@@ -140,9 +152,10 @@ def complete(known: kept.Kept) -> None:
 
 def staying(known: kept.Kept, here: standing.Standing, part: room.Release) -> calendar.Entry:
     """What is owed to one that has room now and cannot be told to leave."""
-    last = seats.ends(here, known.config)
-    ends = standing.NEVER if last is None else max(last, known.now + 1)
-    return calendar.Entry(here.job.uid, known.now, ends, part)
+    last = seats.ends(here, known.now, known.config)
+    if estimate.is_placed(here.job):
+        known.rouse(seats.outrun(here, known.config) + 1)
+    return calendar.Entry(here.job.uid, known.now, standing.NEVER if last is None else last, part)
 
 
 class Respect:
@@ -179,7 +192,7 @@ class Respect:
         """Until when a job that starts now may not be told to leave, or cannot."""
         here, config = turn.standing, self._known.config
         if self._stays(turn):
-            last = seats.ends(here, config)
+            last = seats.ends(here, self._known.now, config)
             return standing.NEVER if last is None else last
         queue = self._known.queues[turn.gang.queue]
         least = queue.min_run if here.job.min_run is None else here.job.min_run

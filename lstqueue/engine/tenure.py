@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lstqueue.engine import calendar, estimate, model, room, seats, standing
+from lstqueue.engine import calendar, model, room, seats, standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ def of(
     if not seat.placed or basis is None:
         edges = [slot.start - grace, slot.start + grace + 1]
     else:
-        edges = [seat.due, slot.finish, outrun(basis.here, config) + 1]
-        if seated and (last := seats.ends(basis.here, config)) is not None:
+        edges = [seat.due, slot.finish, seats.outrun(basis.here, config) + 1]
+        if seated and (last := seats.ends(basis.here, now, config)) is not None:
             ends = max(min(slot.finish, last + grace), now + 1)
             entry = calendar.Entry(job.uid, min(now, slot.start), ends, whole)
     wake = min((edge for edge in edges if edge > now), default=standing.NEVER)
@@ -85,10 +85,3 @@ def slot_of(job: model.Job) -> model.Slot:
     if job.slot is None:
         raise ValueError(f"jobs[{job.uid}].slot is missing; only who has one is owed it")
     return job.slot
-
-
-def outrun(here: standing.Standing, config: model.Config) -> int:
-    """Until when (ms since the epoch) one that owns room may still be thought to end as it was to at most."""
-    launch = 0 if here.job.state is model.State.RUNNING else config.launch_margin
-    whole = 0 if here.left is None else here.left.hi
-    return estimate.start(here.job) + launch + whole + config.slot_grace

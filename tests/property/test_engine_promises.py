@@ -24,6 +24,8 @@ COSTS = st.builds(
     bind=st.sampled_from([0, 2 * SECOND]),
     lag=st.sampled_from([0, 200]),
 )
+TIERED = model.Queue("q", preemption=model.Preemption.TIER)
+"""A queue in which a higher tier may have any lower one suspended; no tier takes a slot."""
 GRACES = st.sampled_from([3 * MINUTE, 3 * MINUTE, 30 * SECOND])
 """With the last nobody can leave a slot in time, so slots are only where nobody else is."""
 
@@ -37,7 +39,8 @@ def traces(draw: st.DrawFn) -> list[workload.Work]:
         due = draw(st.none() | st.integers(105, 400).map(lambda share, runs=runs: runs * share // 100))
         at = draw(st.integers(0, 300)) * MINUTE
         gpus = draw(st.sampled_from([1, 2, 3, 8, 12, 16]))
-        works.append(work(f"j{index:02}", gpus=gpus, at=at, runs=runs, due=due))
+        tier = draw(st.sampled_from([0, 0, 0, 1, 3, -1]))
+        works.append(work(f"j{index:02}", gpus=gpus, at=at, runs=runs, due=due, importance=tier))
     return sorted(works, key=lambda one: one.submit)
 
 
@@ -49,7 +52,7 @@ def queues(draw: st.DrawFn) -> model.Queue:
         begins = at + draw(st.integers(0, 300)) * MINUTE
         at = begins + draw(st.integers(1, 300)) * MINUTE
         spans.append(model.Window(begins, at, draw(st.sampled_from([250_000, 500_000, 1_000_000]))))
-    return model.Queue("q", windows=tuple(spans))
+    return dataclasses.replace(TIERED, windows=tuple(spans))
 
 
 def keep(
@@ -57,9 +60,9 @@ def keep(
     costs: lives.Costs,
     pass_every: int,
     grace: int,
-    queue: model.Queue | None = None,
+    queue: model.Queue = TIERED,
 ) -> None:
-    """Replay with whatever fits promised: everybody who was promised a deadline meets it."""
+    """Replay with whatever fits promised: who was promised a deadline meets it, of whatever tier."""
     config = dataclasses.replace(CONFIG, slot_grace=grace)
     ran = replays.run(works, nodes=2, costs=costs, pass_every=pass_every, config=config, queue=queue)
     promised = [life for life in ran.outcome.lives if life.promised]

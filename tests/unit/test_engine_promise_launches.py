@@ -82,3 +82,18 @@ def test_a_start_that_took_the_time_of_a_slot_is_told_from_a_run_that_did() -> N
         "Its start took longer than is allowed for.",
         "It runs longer than was thought at most.",
     ]
+
+
+def test_one_whose_end_is_not_known_yet_is_in_nobodys_way_until_a_grace_later() -> None:
+    """Right behind it somebody has a slot, which is due."""
+    for preemptible in (True, False):
+        for over, lost in ((0, []), (1, []), (GRACE, []), (GRACE + 1, [model.Cause.CAPACITY])):
+            ended = NOW - over
+            first = rivals.runs("f", mid=2 * HOUR, ago=2 * HOUR + over, preemptible=preemptible)
+            if preemptible:
+                room = slot(ended - 2 * HOUR, ended + HOUR)
+                first = dataclasses.replace(first, slot=room, deadline=ended + HOUR)
+            start = ended + GRACE
+            behind = rivals.waits("b", deadline=start + 3 * HOUR, slot=slot(start, start + 3 * HOUR))
+            revoked = decided(rivals.world(first, behind)).revoke
+            assert [one.cause for one in revoked if one.uid == "b"] == lost, (preemptible, over)
