@@ -139,6 +139,7 @@ for _name in ("estimatedDuration", "checkpoint.interval", "checkpoint.restartOve
 field_rules.duration(RULES, "spec.preemption.minRunTime", zero=True)
 field_rules.duration(RULES, "spec.preemption.reclaimGrace", zero=True)
 field_rules.percent(RULES, "spec.overload.bestEffortShare")
+field_rules.percent(RULES, "spec.overload.promiseBudget")
 field_rules.duration(RULES, "spec.bindTimeout")
 field_rules.duration(RULES, "spec.gangReadyTimeout")
 field_rules.duration(RULES, "spec.windows[name].duration")

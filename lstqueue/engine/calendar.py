@@ -152,10 +152,13 @@ class Calendar:
                 return begins, taken
         return None
 
-    def soonest(self, alone: gangs.Alone, quotas: quota.Quota, *, length: int, earliest: int) -> int | None:
-        """The first begin from `earliest` on of a time of `length` in which a gang fits; None: none is found.
+    def soonest(
+        self, alone: gangs.Alone, quotas: quota.Quota, *, length: int, earliest: int
+    ) -> tuple[int, room.Placement] | None:
+        """The first begin from `earliest` on of a time of `length` in which a gang fits, and where.
 
-        Going on a place only gets free where something ends, and no more than `TRIES` of these are tried.
+        Going on a place only gets free where something ends, and no more than `TRIES` of these are tried;
+        None: it fits at none of them.
         """
         bad = np.concatenate([[0], np.cumsum(~self._counts(alone))])
         edges = self._times[bisect.bisect_right(self._times, earliest) :]
@@ -164,8 +167,8 @@ class Calendar:
             first, last = self._bins(begins, begins + length)
             if bad[first] != bad[last] or begins >= _NEVER:
                 continue
-            if self._place(alone, quotas, begins, length) is not None:
-                return begins
+            if (taken := self._place(alone, quotas, begins, length)) is not None:
+                return begins, taken
             tries -= 1
             if not tries:
                 break

@@ -34,7 +34,9 @@ def judged(known: kept.Kept, turn: order.Turn) -> bool:
     late = here.hopeless and job.failed_starts < known.config.failed_starts_most
     if turn.observed or not (here.band is model.Band.DEADLINE or late):
         return False
-    return known.codes.get(job.uid) not in fit.NEVER_FITS and _allowed(known, turn)
+    if known.codes.get(job.uid) in fit.NEVER_FITS:
+        return False
+    return known.queues[job.queue].promise_budget > 0 or small(known, turn)
 
 
 def in_time(turn: order.Turn) -> bool:
@@ -44,8 +46,8 @@ def in_time(turn: order.Turn) -> bool:
     return ends and here.band is model.Band.DEADLINE and not here.hopeless
 
 
-def _allowed(known: kept.Kept, turn: order.Turn) -> bool:
-    """Whether so much may be promised: whatever fits after a quiet time, else only what is small."""
+def small(known: kept.Kept, turn: order.Turn) -> bool:
+    """Whether a job needs no budget to be promised: it asks for little, or there was no overload."""
     left = turn.standing.left
     if left is None:
         return False

@@ -14,6 +14,7 @@ slot is looked for whenever all are forecast anew.
 from __future__ import annotations
 
 from lstqueue.engine import (
+    budget,
     calendar,
     candidates,
     claims,
@@ -263,7 +264,14 @@ def step(known: kept.Kept) -> None:
 
 
 def _promise(known: kept.Kept, turn: order.Turn) -> None:
-    """Find a slot; for one that starts now where it starts, if it can be."""
+    """Find a slot, and promise it if so much may be promised."""
+    job, found = turn.standing.job, _find(known, turn)
+    if found is not None and (candidates.small(known, turn) or budget.allows(known, job, *found)):
+        _make(known, job, *found)
+
+
+def _find(known: kept.Kept, turn: order.Turn) -> tuple[model.Slot, room.Release] | None:
+    """A slot for a job; for one that starts now where it starts, if it can be."""
     here, job = turn.standing, turn.standing.job
     assert here.left is not None
     assert job.deadline is not None
@@ -278,22 +286,19 @@ def _promise(known: kept.Kept, turn: order.Turn) -> None:
             earliest = known.now + 2 * known.config.slot_grace + job.grace
             at = profile.latest_here(part, length=length, earliest=earliest, end=job.deadline)
             if at is not None:
-                _make(known, job, model.Slot(groups, at, at + length, here.left.hi), part)
-                return
+                return model.Slot(groups, at, at + length, here.left.hi), part
         own = profile.remove(uid)
         slot = _stay(known, here, groups)
-        if slot is not None and profile.holds(calendar.Entry(uid, known.now, slot.finish, part)):
-            _make(known, job, slot, part)
-            return
+        fits = slot is not None and profile.holds(calendar.Entry(uid, known.now, slot.finish, part))
         for entry in own:
             profile.add(entry)
+        if slot is not None and fits:
+            return slot, part
         if not seats.evictable(job, known.config):
-            return
+            return None
     if uid in known.staked:
-        return  # it gets its verdict, and with it the promise, once it has its place
-    found = _search(known, job, turn.gang, here.left.hi)
-    if found is not None:
-        _make(known, job, *found)
+        return None  # it gets its verdict, and with it the promise, once it has its place
+    return _search(known, job, turn.gang, here.left.hi)
 
 
 def _length(known: kept.Kept, job: model.Job, hi: int) -> int:
@@ -315,6 +320,13 @@ def _search(
     )
     if found is None:
         return None
+    return _slot(known, job, found, length=length, hi=hi)
+
+
+def _slot(
+    known: kept.Kept, job: model.Job, found: tuple[int, room.Placement], *, length: int, hi: int
+) -> tuple[model.Slot, room.Release]:
+    """The slot of a place that was found, with its room."""
     start, taken = found
     placed = room.by_group(taken, known.nodes)
     groups = tuple(placed[index] for index in range(len(job.groups)))
@@ -329,7 +341,11 @@ def _soonest(known: kept.Kept, turn: order.Turn) -> int | None:
         return None
     length = _length(known, job, here.left.hi)
     earliest = max(known.now + 2 * known.config.slot_grace + job.grace, job.deadline - length)
-    begins = slots.owing(known).soonest(
+    found = slots.owing(known).soonest(
         known.world.alone(turn.gang), known.free.quota, length=length, earliest=earliest
     )
-    return None if begins is None else begins + length
+    if found is None:
+        return None
+    slot, part = _slot(known, job, found, length=length, hi=here.left.hi)
+    within = candidates.small(known, turn) or budget.allows(known, job, slot, part)
+    return slot.finish if within else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lstqueue.api import conditions
+from lstqueue.api import conditions, percents
 from lstqueue.engine import kept
 from lstqueue.operator import lenient, queues
 
@@ -40,6 +40,9 @@ def told(queue: queues.QueueView, given_up: int) -> tuple[bool, str, str] | None
     """Return what the condition says (value, reason, sentence); None where it never applied."""
     if given_up:
         jobs = "1 job is" if given_up == 1 else f"{given_up} jobs are"
-        return True, KIND, f"{jobs} given up for now, so that the others hold."
+        more, budget = "", queue.engine.promise_budget
+        if budget:
+            more = f" Beside small jobs, up to {percents.format(budget)} of its quota is promised."
+        return True, KIND, f"{jobs} given up for now, so that the others hold.{more}"
     before = conditions.get(lenient.condition_list((queue.status or {}).get("conditions")), KIND)
     return None if before is None else (False, "NoOverload", "")

@@ -153,6 +153,7 @@ def read(raw: Mapping[str, Any]) -> QueueView:
             cap=spec.preemption.max_per_job_per_day,
             shedding=spec.overload.shedding,
             best_effort_share=spec.overload.best_effort_share,
+            promise_budget=spec.overload.promise_budget,
             held=spec.stop_policy is not gpuqueue.StopPolicy.NONE,
             drained=spec.stop_policy is gpuqueue.StopPolicy.HOLD_AND_DRAIN,
             observed=spec.mode is gpuqueue.Mode.OBSERVE,

@@ -44,7 +44,7 @@ def specs() -> Iterable[crd_case.Case]:
             },
             priorityClasses=["batch"],
             preemption={"withinQueue": "Tier", "minRunTime": "0s", "maxPerJobPerDay": 0},
-            overload={"shedding": False, "bestEffortShare": "2.5%"},
+            overload={"shedding": False, "bestEffortShare": "2.5%", "promiseBudget": "30%"},
             windows=[
                 {"name": "day", "schedule": "0 8 * * MON-FRI", "zone": "Europe/Berlin", "duration": "12h"},
                 {

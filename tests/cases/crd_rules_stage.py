@@ -201,12 +201,10 @@ def queues() -> Iterable[crd_case.Case]:
         "shedding in words", "overload.shedding", "must be of type boolean", overload={"shedding": "no"}
     )
     for share in ("5", "0.05", "-1%", "101%", "100.1%", "5 %", "%", "5%%", "1e1%", ".5%", "٣%", ""):
-        yield refused(
-            f"a share of {share!r}",
-            "overload.bestEffortShare",
-            "not a percentage",
-            overload={"bestEffortShare": share},
-        )
+        for field in ("bestEffortShare", "promiseBudget"):
+            yield refused(
+                f"{field} of {share!r}", f"overload.{field}", "not a percentage", overload={field: share}
+            )
     yield refused(
         "a share as a number", "overload.bestEffortShare", "of type string", overload={"bestEffortShare": 5}
     )

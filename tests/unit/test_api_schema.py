@@ -114,7 +114,7 @@ def test_an_object_that_is_absent_gets_its_defaults_all_the_same():
         "reclaimWithinCohort": "Any",
         "reclaimGrace": "15m",
     }
-    assert spec["overload"] == {"shedding": True, "bestEffortShare": "5%"}
+    assert spec["overload"] == {"shedding": True, "bestEffortShare": "5%", "promiseBudget": "0%"}
     assert (spec["stopPolicy"], spec["mode"]) == ("None", "Enforce")
 
 
