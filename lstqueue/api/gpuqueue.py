@@ -208,9 +208,9 @@ class Overload(base.Model):
     """The share of the queue that is kept for jobs without a deadline, so that they get on however many
     deadlines there are: the oldest of them start in turn, and are not suspended for others. 0% keeps none."""
     promise_budget: base.Percent = pydantic.Field(default="0%", validate_default=True)
-    """The share of the nominal quota that may be promised although some jobs are set back, or were within a
-    week: until any time no more is owed to promised jobs than this share of the quota comes to. 0%: only jobs
-    that ask for little are promised their deadlines then."""
+    """The share of the queue that may be promised although some jobs are set back, or were in the last week:
+    until any time no more is owed to promised jobs than this share comes to. 0%: only jobs that ask for
+    little are promised their deadlines then."""
 
 
 class Defaults(base.Model):

@@ -266,7 +266,7 @@ def step(known: kept.Kept) -> None:
 def _promise(known: kept.Kept, turn: order.Turn) -> None:
     """Find a slot, and promise it if so much may be promised."""
     job, found = turn.standing.job, _find(known, turn)
-    if found is not None and (candidates.small(known, turn) or budget.allows(known, job, *found)):
+    if found is not None and (candidates.small(known, turn) or budget.allows(known, job, found[0])):
         _make(known, job, *found)
 
 
@@ -346,6 +346,6 @@ def _soonest(known: kept.Kept, turn: order.Turn) -> int | None:
     )
     if found is None:
         return None
-    slot, part = _slot(known, job, found, length=length, hi=here.left.hi)
-    within = candidates.small(known, turn) or budget.allows(known, job, slot, part)
+    slot, _ = _slot(known, job, found, length=length, hi=here.left.hi)
+    within = candidates.small(known, turn) or budget.allows(known, job, slot)
     return slot.finish if within else None

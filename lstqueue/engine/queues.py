@@ -48,8 +48,8 @@ class Queue:
 
     `min_run` (ms) and `cap` (suspensions for others in 24 h) protect its jobs from preemption. `held`: nobody
     is admitted; `drained`: moreover, everybody is suspended; `observed`: forecasts only. `best_effort_share`
-    (ppm of what it has) is kept for jobs that have no deadline to meet, `promise_budget` (ppm of its nominal
-    quota) may be owed to promises in an overload, beside what is small. `windows` come one after the other,
+    (ppm of what it has) is kept for jobs that have no deadline to meet, `promise_budget` (ppm of the
+    same) may be owed to promises in an overload, beside what is small. `windows` come one after the other,
     as far ahead as anybody looks.
 
     Queues of one `cohort` lend each other nominal quota that they do not use; of two that contradict each

@@ -42,7 +42,7 @@ def told(queue: queues.QueueView, given_up: int) -> tuple[bool, str, str] | None
         jobs = "1 job is" if given_up == 1 else f"{given_up} jobs are"
         more, budget = "", queue.engine.promise_budget
         if budget:
-            more = f" Beside small jobs, up to {percents.format(budget)} of its quota is promised."
+            more = f" Beside small jobs, up to {percents.format(budget)} of the queue is promised."
         return True, KIND, f"{jobs} given up for now, so that the others hold.{more}"
     before = conditions.get(lenient.condition_list((queue.status or {}).get("conditions")), KIND)
     return None if before is None else (False, "NoOverload", "")
