@@ -11,7 +11,7 @@ Nobody is suspended here either: a claim is planned, and once it is written its 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 
@@ -45,10 +45,12 @@ def step(known: kept.Kept) -> kept.Preempted:
     done = kept.Preempted()
     lacking = [turn for turn in known.line if known.codes.get(turn.standing.job.uid) in LACKING]
     bound = [turn for turn in known.line if turn.standing.job.uid in known.fitted.bound]
-    may = {turn.standing.job.uid for turn in lacking if _is_entitled(known, turn)}
-    _look_at_triggers(known, [*lacking, *bound])
+    early = {turn.standing.job.uid: _early(known, turn) for turn in (*lacking, *bound)}
+    may = {uid for turn in lacking if _is_entitled(early[uid := turn.standing.job.uid])}
+    _look_at_triggers(known, early.values())
     known.lendings.clear()  # who was admitted since counts
-    lent = {turn.standing.job.uid for turn in lacking if reclaim.may(known, turn)}
+    lends = any(map(functools.partial(reclaim.shares, known), known.queues))
+    lent = {turn.standing.job.uid for turn in lacking if lends and reclaim.may(known, turn)}
     left, search = len(may | lent), _Search(known)
     going = leaving(known) if left else []
     soon = _soon(known, going) if going else None
@@ -73,20 +75,14 @@ def step(known: kept.Kept) -> kept.Preempted:
     return done
 
 
-def _is_entitled(known: kept.Kept, turn: order.Turn) -> bool:
+def _is_entitled(early: int | None) -> bool:
     """Whether a job that lacks something may have others suspended now."""
-    early = _early(known, turn)
     return early is not None and early <= 0
 
 
-def _look_at_triggers(known: kept.Kept, waiting: list[order.Turn]) -> None:
+def _look_at_triggers(known: kept.Kept, waits: Collection[int | None]) -> None:
     """Have a pass look when the next of them may have others suspended, be it for room kept for another."""
-    first = known.wake
-    for turn in waiting:
-        early = _early(known, turn)
-        if early is not None and 0 < early < first - known.now:
-            first = known.now + early
-    known.rouse(first)
+    known.rouse(known.now + min((wait for wait in waits if wait is not None and wait > 0), default=0))
 
 
 def _early(known: kept.Kept, turn: order.Turn) -> int | None:
@@ -148,8 +144,7 @@ def _claim_in_cohort(
         who = rights.candidate(here, known.queues[queue])
         if who.slack > config.pressing:
             known.rouse(known.now + who.slack - config.pressing)
-        nobody: Mask = np.zeros(len(herd.here), dtype=np.bool_)
-        known.rouse(herd.wake(who, nobody, known.wake))
+        known.rouse(herd.wake(who, herd.nobody, known.wake))
     return None
 
 
@@ -228,6 +223,8 @@ class _Search:
         the dearest first. `quotas` is the quota that counts, all of it when None; it only shrinks within
         searches of one `kind`. What windows leave that the job would meet bounds it besides, whoever leaves.
         """
+        if mask is herd.nobody:
+            return None
         gang = turn.gang
         windowed = self._known.windows.least(gang.queue, windows.until(turn.standing))
         key = id(gang), kind, tuple(windowed.items())

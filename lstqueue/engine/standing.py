@@ -14,6 +14,8 @@ from lstqueue.engine import estimate, model, slack
 
 NEVER = 1 << 62
 """Later than any time; stands for no deadline and for an unknown run time as well."""
+NO_SLACK = -(1 << 60)
+"""Stands for the slack of a job without a deadline where those are columns; less than any."""
 
 
 @dataclass(slots=True)

@@ -11,7 +11,6 @@ rule jobs at their last moment suspend each other until none of them gains (docs
 
 from __future__ import annotations
 
-import bisect
 import enum
 import functools
 import operator
@@ -21,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lstqueue.engine import model, order, register, room, switches
+from lstqueue.engine import model, order, register, ripening, room, switches
 from lstqueue.engine.gangs import PPM
 from lstqueue.engine.rights import Candidate
-from lstqueue.engine.standing import NEVER, Standing
+from lstqueue.engine.standing import NEVER, NO_SLACK, Standing
 from lstqueue.topology import capacity as capacities
 from lstqueue.topology import table
 from lstqueue.topology.table import Ints, Mask
@@ -32,9 +31,6 @@ from lstqueue.topology.table import Ints, Mask
 Floats = npt.NDArray[np.float64]
 
 _UID = operator.attrgetter("job.uid")
-
-NO_SLACK = -(1 << 60)
-"""Stands for the slack of a job without a deadline; less than any."""
 
 
 class Bar(enum.Enum):
@@ -180,7 +176,8 @@ class Herd:
     """A flock at one moment: whom one may ask for, and what that costs.
 
     `bar` is what protects each of `here` from everybody (its place in `BARS`), `unsaved` the run time in ms
-    that a suspension now loses, `weight` that and the restart, `after` the slack it leaves.
+    that a suspension now loses, `weight` that and the restart, `after` the slack it leaves. `nobody` is the
+    mask of none of them.
     """
 
     def __init__(
@@ -193,7 +190,7 @@ class Herd:
         now: int,
         config: model.Config,
     ) -> None:
-        self.flock, self._now, self._config = flock, now, config
+        self.flock, self._now, self.config = flock, now, config
         self._safe, self._seated = safe, seated
         self.here, self.index, self.share = flock.here, flock.index, flock.share
         self.releases = flock.releases
@@ -205,17 +202,21 @@ class Herd:
         self.left: Ints = np.where(flock.finish == NEVER, 0, flock.finish - now)
         self.weight = self.unsaved + flock.restore
         self.after = flock.slack - np.maximum(self.weight, config.harm_least)
-        spared = flock.slack - np.maximum(flock.restore, config.harm_least)
-        self._spared: Ints = np.where(flock.slack > NO_SLACK, spared, NO_SLACK)  # left after a checkpoint
-        self._bar(run)
+        self._until = self._bar(run)
         self.open = self.bar == _OPEN
         self.claimed: Mask = np.zeros(len(self.here), dtype=np.bool_)
         self.claimed[[self.index[uid] for uid in claimed if uid in self.index]] = True
         self.taken: Mask = np.zeros(len(self.here), dtype=np.bool_)
+        self.nobody: Mask = np.zeros(len(self.here), dtype=np.bool_)
         self._below: dict[tuple[model.Band, int, bool], Mask] = {}
+        self._some_below: dict[tuple[model.Band, int, bool], bool] = {}
         self._ranks: list[order.Rank] = self._ranked() if config.switches.by_rank else []
-        self._foresee()
         self._bound()
+
+    @property
+    def some_free(self) -> bool:
+        """Whether anybody may still be asked for."""
+        return bool(self._free.any())
 
     def of(self, queue: str) -> Mask:
         """Which of `here` are of one queue."""
@@ -233,69 +234,51 @@ class Herd:
         nobody to ask for, and one comparison with the most says so instead of one per victim.
         """
         self._free: Mask = self.open & ~self.claimed & ~self.taken
+        self._some_below.clear()
         self._most = int(self.after.max(initial=NO_SLACK, where=self._free))
-        saved = self._free & (self.unsaved <= self._config.unsaved_most)
+        saved = self._free & (self.unsaved <= self.config.unsaved_most)
         self._most_saved = int(self.after.max(initial=NO_SLACK, where=saved))
 
     def _ranked(self) -> list[order.Rank]:
         """Where each of `here` would stand in the line, at the last step of time."""
-        config, shares = self._config, self.share.tolist()
+        config, shares = self.config, self.share.tolist()
         policy, tick = order.policy(self.flock.queue, config), self._now // switches.STEP * switches.STEP
         pairs = zip(self.here, shares, strict=True)
         return [order.rank(policy, one, share, config, running_at=tick) for one, share in pairs]
 
-    def _foresee(self) -> None:
-        """Note whom time alone may add to anybody's victims, and when the first of each kind, for `wake`.
-
-        `_later` are protected until `_until`, `_saving` save at `saves_at`. `_rising`, in the order of
-        `after`, lose no more by a suspension than the floor covers for `_floor` ms from now.
-        """
-        flock, theirs = self.flock, ~self.claimed
-        self._later: Mask = ~self.open & theirs & (self._until > self._now) & (self._until < NEVER)
-        self._first_later = int(self._until.min(initial=NEVER, where=self._later))
-        bound = self.open & theirs & (flock.slack > NO_SLACK)
-        self._saving: Mask = bound & (self.saves_at > self._now) & (self.saves_at < NEVER)
-        self._first_saving = int(self.saves_at.min(initial=NEVER, where=self._saving))
-        least = self._config.harm_least
-        self._floor: Ints = np.where(flock.runs & ~flock.saves, least - self.weight, NEVER)
-        some = (bound & (self._floor > 0)).nonzero()[0]
-        some = some[self.after[some].argsort()]
-        self._rising: list[int] = some.tolist()
-        self._rising_after: list[int] = self.after[some].tolist()
-
-    def _bar(self, run: Ints) -> None:
-        """Set `bar`, and `_until`: when (ms since the epoch) time alone may lift it, NEVER for never."""
-        flock, config = self.flock, self._config
+    def _bar(self, run: Ints) -> Ints:
+        """Set `bar`; return when (ms since the epoch) time alone may lift it, NEVER for never."""
+        flock, config = self.flock, self.config
         self.bar: Ints = np.full(len(run), _OPEN)
-        self._until: Ints = np.full(len(run), NEVER)
+        until: Ints = np.full(len(run), NEVER)
         known = (flock.finish != NEVER) & (not config.switches.by_rank)
         then = np.where(known & (flock.finish - self.saves_at > flock.restore), self.saves_at, NEVER)
-        self._protect(Bar.NEARLY_DONE, known & (self.left <= self.weight), then)
+        self._protect(Bar.NEARLY_DONE, known & (self.left <= self.weight), until, then)
         keeps = flock.saves | ((flock.checkpoint > 0) & (run >= flock.checkpoint))
         then = np.where(flock.runs & (flock.checkpoint > 0), flock.since + flock.checkpoint, NEVER)
         wasted = (flock.wasted >= config.wasted_most) & (not config.switches.by_rank)
-        self._protect(Bar.UNSAVED, wasted & ~keeps, then)
-        never = np.full(len(run), NEVER)
-        self._protect(Bar.SHARE, self._mask(self._safe), never)  # until somebody comes or goes
+        self._protect(Bar.UNSAVED, wasted & ~keeps, until, then)
+        self._protect(Bar.SHARE, self._mask(self._safe), until, NEVER)  # until somebody comes or goes
         then = np.where(flock.runs, flock.since + flock.min_run, NEVER)
-        self._protect(Bar.MIN_RUN, run < flock.min_run, then)
+        self._protect(Bar.MIN_RUN, run < flock.min_run, until, then)
         often, freed = self._often()
-        self._protect(Bar.CAP, often, freed)
-        self._protect(Bar.NOT_PREEMPTIBLE, ~flock.preemptible, never)
-        self._protect(Bar.PROMISED, self._mask(self._seated), never)
+        self._protect(Bar.CAP, often, until, freed)
+        self._protect(Bar.NOT_PREEMPTIBLE, ~flock.preemptible, until, NEVER)
+        self._protect(Bar.PROMISED, self._mask(self._seated), until, NEVER)
+        return until
 
     def _mask(self, uids: frozenset[str]) -> Mask:
         mask: Mask = np.zeros(len(self.here), dtype=np.bool_)
         mask[[self.index[uid] for uid in uids if uid in self.index]] = True
         return mask
 
-    def _protect(self, bar: Bar, mask: Mask, until: Ints) -> None:
+    def _protect(self, bar: Bar, mask: Mask, until: Ints, then: Ints | int) -> None:
         self.bar[mask] = BARS.index(bar)
-        self._until[mask] = until[mask]
+        until[mask] = then if isinstance(then, int) else then[mask]
 
     def _often(self) -> tuple[Mask, Ints]:
         """Who was suspended as often as the queue allows, and until when that counts."""
-        config, caps = self._config, self.flock.cap
+        config, caps = self.config, self.flock.cap
         often: Mask = caps == 0
         freed: Ints = np.full(len(self.here), NEVER)
         for i in ((self.flock.suspended >= caps) & ~often).nonzero()[0].tolist():
@@ -310,14 +293,26 @@ class Herd:
         if who.rank is not None:
             open_to_it = self.open & ~self.taken if even_claimed else self._free
             return open_to_it & np.array([rank > who.rank for rank in self._ranks], dtype=np.bool_)
-        mask = self._lower(who)
-        most = self._most_saved if who.slack > self._config.pressing else self._most
-        if who.band is not model.Band.SHED and (even_claimed or most > self._spare(who)):
+        mask, harms_none = self.lower(who), who.band is not model.Band.SHED
+        if not even_claimed:
+            most = self._most_saved if who.slack > self.config.pressing else self._most
+            harms_none = harms_none and most > self._spare(who)
+            if not harms_none and not self._has_below(who):
+                return self.nobody
+        if harms_none:
             mask = mask | self.harmless(who)
         mask = mask & (self.open & ~self.taken if even_claimed else self._free)
         return mask & ~self.displaced(who) if who.displaced_by else mask
 
-    def _lower(self, who: Candidate) -> Mask:
+    def _has_below(self, who: Candidate) -> bool:
+        """Whether somebody of a lower rank than a candidate may still be asked for."""
+        key = (who.band, who.tier, who.tiers)
+        found = self._some_below.get(key)
+        if found is None:
+            found = self._some_below[key] = bool((self.lower(who) & self._free).any())
+        return found
+
+    def lower(self, who: Candidate) -> Mask:
         """Which of `here` are of a lower rank than a candidate, so that harm does not matter."""
         key = (who.band, who.tier, who.tiers)
         mask = self._below.get(key)
@@ -331,11 +326,11 @@ class Herd:
 
     def _spare(self, who: Candidate) -> int:
         """The slack above which a victim must stay so that a candidate does it no harm."""
-        return max(who.mid, who.slack + self._config.harm_margin)
+        return max(who.mid, who.slack + self.config.harm_margin)
 
     def harmless(self, who: Candidate) -> Mask:
         """Which of `here` would meet their own deadlines all the same."""
-        config = self._config
+        config = self.config
         mask: Mask = self.after > self._spare(who)
         if who.slack > config.pressing:
             mask &= self.unsaved <= config.unsaved_most
@@ -353,7 +348,7 @@ class Herd:
         A harmless victim's loss is divided by the root of its remaining run time in units of 10 min (less
         counts as one): of equal losses the one of a long job delays it least.
         """
-        config = self._config
+        config = self.config
         if who.rank is not None:  # the last goes first
             places = sorted(range(len(self._ranks)), key=self._ranks.__getitem__, reverse=True)
             last_first: Floats = np.zeros(len(places))
@@ -366,58 +361,19 @@ class Herd:
     def wake(self, who: Candidate, allowed: Mask, before: int) -> int:
         """When time alone may first give a candidate more victims than those that it is `allowed` now.
 
-        `before` if that is not earlier: of the thousands who ask in vain in one pass few can move its next
-        wake-up, and the first of each kind tells which (40 µs of columns each otherwise).
+        `before` (ms since the epoch) if that is not earlier.
         """
-        if who.rank is not None:
-            return self._wake_by_rank(before)
-        given_up = who.band is model.Band.SHED
-        if self._first_later < before:
-            some = self._lower(who) if given_up else self._lower(who) | (self._spared > who.mid)
-            before = int(self._until.min(initial=before, where=self._later & some))
-        if given_up:
-            return before
-        before = self._rises(who, allowed, before)
-        if self._first_saving < before:
-            # At its next checkpoint a victim has nothing to lose but its restart.
-            wait, spared = self.saves_at - self._now, self._spared
-            then = self._saving & ~allowed & self._others(who) & (spared > who.mid)
-            then &= self.left - wait > self.flock.restore
-            then &= spared > who.slack - wait + self._config.harm_margin
-            before = int(self.saves_at.min(initial=before, where=then))
-        return before
+        return self._ripening.first(who, allowed, before)
 
-    def _wake_by_rank(self, before: int) -> int:
-        """When time alone may first put somebody behind a candidate: the end of a bar, or the next step."""
-        moves = order.policy(self.flock.queue, self._config) in (model.Order.LST, model.Order.SERVICE)
-        if moves and self._free.any():
-            before = min(before, (self._now // switches.STEP + 1) * switches.STEP)
-        return min(before, self._first_later)
-
-    def _rises(self, who: Candidate, allowed: Mask, before: int) -> int:
-        """When somebody first has enough slack: the candidate's shrinks, a victim's stays as it is.
-
-        That holds for as long as the floor covers what the victim loses.
-        """
-        enough = who.slack + self._config.harm_margin + 1
-        least = bisect.bisect_right(self._rising_after, enough - (before - self._now))
-        for place in range(bisect.bisect_left(self._rising_after, enough) - 1, least - 1, -1):
-            i, gap = self._rising[place], enough - self._rising_after[place]
-            theirs = allowed[i] or self.taken[i] or self.here[i].job.uid in who.displaced_by
-            if gap <= self._floor[i] and not theirs:
-                return self._now + gap
-        return before
+    @functools.cached_property
+    def _ripening(self) -> ripening.Ripening:
+        """Who becomes a victim when: of no use where everybody finds some."""
+        return ripening.Ripening(self, self._until, self._now)
 
     def bars(self, which_of: Mask) -> list[Bar]:
         """What protects those of some that are protected."""
         found = np.where(self.claimed, BARS.index(Bar.CLAIMED), self.bar)[which_of]
         return [BARS[which] for which in found.tolist() if which != _OPEN]
-
-    def _others(self, who: Candidate) -> Mask:
-        if not who.displaced_by:
-            return ~self.taken
-        mask: Mask = ~self.taken & ~self.displaced(who)
-        return mask
 
 
 class Capacity:
