@@ -16,14 +16,19 @@ def in_order(known: kept.Kept) -> Iterator[order.Turn]:
     """Those of the line for whom a slot is looked for, or the deadline for which there would be one."""
     bereft: list[order.Turn] = []
     for turn in known.line:
-        told = turn.standing.job.published
-        if told.verdict is None or told.code in verdict.NOT_JUDGED:
+        if is_new(turn):
             if judged(known, turn):
                 yield turn
         elif turn.standing.job.bereft:
             bereft.append(turn)
     if bereft and foresight.due(known):
         yield from (turn for turn in bereft if judged(known, turn))
+
+
+def is_new(turn: order.Turn) -> bool:
+    """Whether a job has its first verdict, or the first of an edit or since it may start, to come."""
+    told = turn.standing.job.published
+    return told.verdict is None or told.code in verdict.NOT_JUDGED
 
 
 def judged(known: kept.Kept, turn: order.Turn) -> bool:

@@ -79,7 +79,8 @@ class Config:
     launch_margin: int = 5 * MINUTE  # from admission to all members at work, beside `restore`, for promises
     promise_quiet: int = 7 * 24 * HOUR  # without an overload for so long, whatever fits is promised
     promise_area: float = 0.1  # else what is no more than so many hours of the whole pool, by hi
-    promise_most: int = 64  # searches for slots in one pass
+    promise_most: int = 64  # searches for slots of those who are new in one pass
+    promise_again: int = 16  # and of those who had none
 
     def __post_init__(self) -> None:
         """Refuse figures with which a pass would not end or not mean anything.
@@ -120,6 +121,7 @@ class Config:
             ("launch_margin", self.launch_margin, self.launch_margin >= 0, "0 ms or more"),
             ("promise_area", self.promise_area, self.promise_area >= 0, "0 or more"),
             ("promise_most", self.promise_most, self.promise_most >= 0, "0 or more"),
+            ("promise_again", self.promise_again, self.promise_again >= 0, "0 or more"),
             ("reserve_slips", self.reserve_slips, self.reserve_slips >= 0, "0 or more"),
         )
         for name, value, fine, allowed in ranges:

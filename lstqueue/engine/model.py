@@ -21,6 +21,7 @@ from lstqueue.engine.places import Promise as Promise
 from lstqueue.engine.places import Reservation as Reservation
 from lstqueue.engine.places import Reserve as Reserve
 from lstqueue.engine.places import Revoke as Revoke
+from lstqueue.engine.places import Round as Round
 from lstqueue.engine.places import Slot as Slot
 from lstqueue.engine.places import Unreserve as Unreserve
 from lstqueue.engine.places import Victim as Victim
@@ -251,7 +252,8 @@ class Snapshot:
     are old enough to be said anew, should they read differently now; the caller bounds how often. `foreign`
     names the foreign pods by node, only to say who is in the way: nothing is decided by it. `shed_at` is when
     somebody was last given up (`Plan.sheds`; 0: never, or not known). `reclaimed` is when each queue last
-    took back what it had lent (`Claiming.reclaims`; none: never); jobs end, and are moved.
+    took back what it had lent (`Claiming.reclaims`; none: never); jobs end, and are moved. `round` is what
+    the last plan said of it.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -263,6 +265,7 @@ class Snapshot:
     shed_at: int = 0
     foreign: Mapping[str, Sequence[Foreign]] = field(default_factory=dict, compare=False)
     reclaimed: Mapping[str, int] = field(default_factory=dict)
+    round: Round | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +344,7 @@ class Plan:
     are figures for metrics and the log (waiting, admitting, running, fits tried, ...). `kept` is what
     `explain` needs; it is no part of equality. A new promise and the verdict FEASIBLE are
     of the same plan, to be written together; it binds from the pass on that sees the slot. `sheds` says that
-    somebody is given up.
+    somebody is given up. `round` is whom later passes look at again for promises, None when they need not.
     """
 
     now: int
@@ -357,6 +360,7 @@ class Plan:
     wake_at: int | None = None
     forecast: bool = False
     sheds: bool = False
+    round: Round | None = None
     counts: tuple[tuple[str, int], ...] = ()
     kept: object = field(default=None, compare=False, repr=False)
 

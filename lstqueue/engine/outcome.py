@@ -27,6 +27,7 @@ def plan(known: kept.Kept, *, forecast: bool, stale: bool) -> model.Plan:
         wake_at=_wake_at(known, forecast_pending=stale and not forecast),
         forecast=forecast,
         sheds=bool(known.shedding.given),
+        round=known.promised.round,
         counts=_counts(known),
         kept=known,
     )

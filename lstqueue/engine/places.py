@@ -106,3 +106,16 @@ class Revoke:
     uid: str
     cause: Cause
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """How far those who have no promise were looked at again, in the order of their uids.
+
+    The last was `after`, `at` ms since the epoch; it goes on from there, at the last uid to the first, until
+    `until` was.
+    """
+
+    after: str
+    until: str
+    at: int

@@ -13,6 +13,8 @@ slot is looked for whenever all are forecast anew.
 
 from __future__ import annotations
 
+import itertools
+
 from lstqueue.engine import (
     budget,
     calendar,
@@ -25,6 +27,7 @@ from lstqueue.engine import (
     model,
     order,
     room,
+    rounds,
     seats,
     slots,
     tenure,
@@ -243,23 +246,17 @@ def _tell(known: kept.Kept, job: model.Job, slot: model.Slot) -> bool:
 
 def step(known: kept.Kept) -> None:
     """Make the promises of this pass; say for which deadline there would be one of those that get none."""
-    config, left = known.config, known.config.promise_most
-    if not config.promising:
+    if not known.config.promising:
         return
-    refused: list[order.Turn] = []
-    complete = False
-    for turn in candidates.in_order(known):
-        if not left:
-            break
-        if not complete:
-            slots.complete(known)
-            complete = True
-        left -= 1
+    looked = [*itertools.islice(candidates.in_order(known), known.config.promise_most), *rounds.again(known)]
+    if looked:
+        slots.complete(known)
+    for turn in looked:
         if candidates.in_time(turn):
             _promise(known, turn)
-        if turn.standing.job.uid not in known.promised.made:
-            refused.append(turn)
-    for turn in refused:
+    for turn in looked:
+        if turn.standing.job.uid in known.promised.made:
+            continue
         known.promised.soonest[turn.standing.job.uid] = _soonest(known, turn)
 
 

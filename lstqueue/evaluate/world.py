@@ -106,6 +106,7 @@ class World:
         self.partial = 0  # of them those of incomplete gangs, which a plan never makes
         self._placed = 0  # gangs that do
         self._shed_at = 0  # when somebody was last given up
+        self._round: model.Round | None = None  # whom passes look at again
         self._reclaimed: dict[str, int] = {}  # when each queue last took back
         self._log, self._witnesses = log, tuple(witnesses)
         self._ahead: list[Happening] = []
@@ -192,6 +193,7 @@ class World:
             changed=changed,
             shed_at=self._shed_at,
             reclaimed=dict(self._reclaimed),
+            round=self._round,
         )
 
     # Arrivals
@@ -247,6 +249,7 @@ class World:
 
     def _promise(self, plan: model.Plan, now: int) -> None:
         """Write down what is promised, and what is no more."""
+        self._round = plan.round
         if plan.sheds:
             self._shed_at = now
         for lost in plan.revoke:

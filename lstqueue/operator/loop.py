@@ -104,6 +104,7 @@ class Loop:
         self._memory = memory.Memory()
         self._forecast_at = 0
         self._shed_at: int | None = None
+        self._round: model.Round | None = None
         self._changed = True
         self._alarms = alarms.Alarms()
         self._last = 0
@@ -175,8 +176,10 @@ class Loop:
             forecast_at=self._forecast_at,
             changed=self._changed,
             shed_at=self._shed_at,
+            around=self._round,
         )
         plan = decide.decide(self.snapshot, now, self._settings.engine, self._memory)
+        self._round = plan.round
         if plan.sheds:
             self._shed_at = now
         if plan.forecast:
@@ -198,7 +201,7 @@ class Loop:
         """Go on as a new process would after our clock was set back: no time that it has named is to come."""
         _LOG.warning("the clock has gone back; everything is looked at anew")
         self._alarms, self._memory, self._forecast_at = alarms.Alarms(), memory.Memory(), 0
-        self._shed_at = None
+        self._shed_at, self._round = None, None
         self._intake.forget_all()
         self.cache.units.clock_moved()
         for uid, record in self.cache.records.items():

@@ -45,6 +45,7 @@ def build(
     forecast_at: int,
     changed: bool,
     shed_at: int = 0,
+    around: model.Round | None = None,
 ) -> model.Snapshot:
     """Return the snapshot of now (ms); jobs that did not change since the last one are reused."""
     jobs = []
@@ -92,6 +93,7 @@ def build(
         shed_at=shed_at,
         foreign=cache.occupancy.foreign(),
         reclaimed=cache.occasions.by_queue(),
+        round=around,
     )
 
 

@@ -204,7 +204,9 @@ def apply(snapshot: model.Snapshot, plan: model.Plan) -> model.Snapshot:
     jobs = [dataclasses.replace(job, slot=slots.get(job.uid, job.slot)) for job in jobs]
     forecast_at = plan.now if plan.forecast else snapshot.forecast_at
     changed = (snapshot.changed and not plan.forecast) or acts(plan)
-    return dataclasses.replace(snapshot, jobs=tuple(jobs), forecast_at=forecast_at, changed=changed)
+    return dataclasses.replace(
+        snapshot, jobs=tuple(jobs), forecast_at=forecast_at, changed=changed, round=plan.round
+    )
 
 
 def acts(plan: model.Plan) -> bool:

@@ -173,3 +173,20 @@ async def test_a_promise_that_a_node_took_back_is_made_again_when_there_is_room(
         await made.until_phase("report", "Succeeded", within="20h")
         assert not missed(made, "report")
         await made.until_phase("holder", "Succeeded", within="60h")
+
+
+@cluster.virtual
+async def test_a_job_that_was_not_promised_is_when_another_is_expected_to_end_sooner() -> None:
+    async with cluster.run(nodes=1, settings=SETTINGS) as made:
+        made.queue()
+        made.submit("holder", group(run_for="5h"), estimatedDuration="30h", preemptible=False)
+        await made.until_phase("holder", "Running")
+        made.submit("report", group(run_for="1h"), deadlineIn="10h", estimatedDuration="1h")
+        await made.until(lambda: level(made, "report") == "UNLIKELY", "it is told")
+        assert made.status("report")["verdict"]["earliestPromisedDeadline"]
+        made.edit("holder", estimatedDuration="5h")
+        await made.until(lambda: level(made, "report") == "FEASIBLE", "it is promised", within="5m")
+        assert "slot" in made.status("report")
+        assert "earliestPromisedDeadline" not in made.status("report")["verdict"]
+        await made.until_phase("report", "Succeeded", within="10h")
+        assert not missed(made, "report")

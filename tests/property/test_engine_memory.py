@@ -18,7 +18,7 @@ CONFIGS = (
     model.Config(),
     model.Config(order=model.Order.EDF),
     model.Config(promising=True),
-    model.Config(promising=True, slot_grace=20_000, promise_most=2),
+    model.Config(promising=True, slot_grace=20_000, promise_most=2, promise_again=1),
     model.Config(shedding=False, forecast_depth=3),
     model.Config(late_hysteresis=0, trigger_least=24 * model.HOUR),
 )

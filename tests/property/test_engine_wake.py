@@ -13,7 +13,8 @@ from lstqueue.engine import decide, invariants, justice, keeping, model
 
 PASSES = 8
 PLAIN = model.Config()
-CONFIGS = st.sampled_from([dataclasses.replace(PLAIN, promising=on) for on in (False, True)])
+PROMISES = dataclasses.replace(PLAIN, promising=True)
+CONFIGS = st.sampled_from([PLAIN, PROMISES, dataclasses.replace(PROMISES, promise_most=1, promise_again=1)])
 
 
 def changes(plan: model.Plan) -> bool:

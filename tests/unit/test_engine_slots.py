@@ -158,11 +158,11 @@ def test_a_window_that_is_set_up_later_has_a_slot_moved_out_of_it() -> None:
     assert [(one.uid, one.slot.finish) for one in plan.promise] == [("j", NOW + 10 * HOUR)]
 
 
-def test_one_that_lost_its_promise_gets_another_when_all_are_forecast_anew() -> None:
+def test_one_that_lost_its_promise_or_had_none_gets_one_when_all_are_forecast_anew() -> None:
     told = model.Published(band=model.Band.DEADLINE, verdict=model.Verdict(model.Level.LIKELY))
     holder = runs("h", mid=30 * HOUR)
     for bereft, ago, changed, again in (
-        (False, HOUR, True, False),
+        (False, HOUR, True, True),
         (True, HOUR, True, True),
         (True, HOUR, False, False),
         (True, 1000, True, False),
