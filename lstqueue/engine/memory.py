@@ -167,7 +167,8 @@ class World:
         if not len(snapshot.nodes) == len(nodes) == len(self._seen):
             return False
         seen = self._seen
-        if not all(name in seen and _stays(seen[name], node) for name, node in nodes.items()):
+        moved = itertools.compress(nodes, map(operator.is_not, nodes.values(), map(seen.get, nodes)))
+        if not all([name in seen and _stays(seen[name], nodes[name]) for name in moved]):
             return False
         if len(self._gangs) > SPARE:
             used = len({id(gang) for gang in self.gangs.values()})
@@ -228,8 +229,8 @@ class World:
     def _use(self, nodes: Mapping[str, Node]) -> None:
         """Take in what pods use now."""
         seen = self._seen
-        moved = [node for name, node in nodes.items() if seen[name] is not node]
-        if moved:
+        known = map(operator.is_not, nodes.values(), map(seen.__getitem__, nodes))
+        if moved := list(itertools.compress(nodes.values(), known)):
             self.used = self.used.copy()
             self.nodes.write_used(self.used, self.resources, moved)
         self._seen = nodes
@@ -452,7 +453,5 @@ def _tries(job: model.Job, queues: Mapping[str, model.Queue]) -> bool:
 
 def _stays(known: Node, node: Node) -> bool:
     """Whether nothing but what uses a node is another."""
-    if known is node:
-        return True
     before = (known.allocatable, known.labels, known.taints, known.ready, known.unschedulable)
     return before == (node.allocatable, node.labels, node.taints, node.ready, node.unschedulable)

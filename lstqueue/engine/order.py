@@ -166,21 +166,28 @@ def line_up(
     `ranks` are those found before, by uid and with the band they are for; time alone changes none. Those who
     are `favoured` (uids) stand elsewhere.
     """
-    orders = {name: policy(queue, config) for name, queue in queues.items()}
-    stricts = {name: is_strict(order, config) for name, order in orders.items()}
+    houses = {name: _house(queue, config) for name, queue in queues.items()}
+    moves = config.switches.urgent is not None
     turns: list[Turn] = []
     for here in waiting:
-        job = here.job
-        gang, order, strict = gangs_of[job.uid], orders[job.queue], stricts[job.queue]
-        lane = job.queue if strict else id(gang)
-        known = ranks.get(job.uid)
-        if known is None or known[0] is not here.band or config.switches.urgent is not None:
-            known = ranks[job.uid] = here.band, rank(order, here, gang.share, config)
-        turns.append(
-            Turn(favoured.get(job.uid, known[1]), here, gang, lane, order, queues[job.queue].observed, strict)
-        )
+        job, band = here.job, here.band
+        uid, name = job.uid, job.queue
+        gang, (order, strict, observed) = gangs_of[uid], houses[name]
+        known = ranks.get(uid)
+        if known is None or known[0] is not band or moves:
+            known = ranks[uid] = band, rank(order, here, gang.share, config)
+        lane = name if strict else id(gang)
+        turns.append(Turn(known[1], here, gang, lane, order, observed, strict))
+    for turn in turns if favoured else ():
+        turn.rank = favoured.get(turn.standing.job.uid, turn.rank)
     turns.sort(key=_rank)
     return turns
+
+
+def _house(queue: model.Queue, config: model.Config) -> tuple[model.Order, bool, bool]:
+    """What a queue says of all who stand in line in it: order, whether it is strict, whether it observes."""
+    order = policy(queue, config)
+    return order, is_strict(order, config), queue.observed
 
 
 def keeps_place(line: Sequence[Turn], index: int, deadline: int, now: int, config: model.Config) -> bool:

@@ -165,12 +165,13 @@ class _Profiles:
 
     def number(self, found: Ints, made: Sequence[kinds.Kind]) -> Ints:
         """The numbers of kinds that are given by their places in `Kinds.made`."""
-        places, firsts, which = np.unique(found, return_index=True, return_inverse=True)
-        turns = firsts.argsort()
-        numbers = np.zeros(len(places), dtype=np.int64)
-        for turn in turns.tolist():
-            numbers[turn] = self._add(made[places[turn]])
-        return numbers[which]
+        first = np.full(len(made), len(found))
+        first[found[::-1]] = np.arange(len(found))[::-1]  # of several that are written the last one stays
+        places = (first < len(found)).nonzero()[0]
+        numbers = np.zeros(len(made), dtype=np.int64)
+        for place in places[first[places].argsort()].tolist():
+            numbers[place] = self._add(made[place])
+        return numbers[found]
 
     def _add(self, kind: kinds.Kind) -> int:
         number = self._numbers[id(kind)] = len(self._numbers)

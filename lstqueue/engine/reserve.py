@@ -227,13 +227,15 @@ class _Keeper:
         written, margin, now = before.reservation, self._known.config.claim_margin, self._known.now
         if written.start <= now:
             return now < written.start + margin
-        times = self._departures.times
-        sooner, in_time = (bisect.bisect_left(times, written.start + by) for by in (-margin, margin + 1))
-        then = self._after(in_time)
-        then.release_all([parts for at, parts in self._leaving if at > written.start + margin])
-        if not _has(then, before.whole):
+        ends = self._departures
+        sooner, in_time = (bisect.bisect_left(ends.times, written.start + by) for by in (-margin, margin + 1))
+        then = self._future().copy()
+        ends.leave(then, 0, sooner)
+        if then.could_place(before.turn.gang):
             return False
-        return not self._after(sooner).could_place(before.turn.gang)
+        ends.leave(then, sooner, in_time)
+        then.release_all([parts for at, parts in self._leaving if at > written.start + margin])
+        return _has(then, before.whole)
 
     def _drifts(self, until: int) -> int:
         """When a place that is to be free by a time may come free later than that.
@@ -245,12 +247,6 @@ class _Keeper:
         if not in_time or not self._known.going():
             return until
         return min(until, self._known.now + until - times[in_time - 1] + 1)
-
-    def _after(self, count: int) -> room.Room:
-        """The room once so many have ended."""
-        free = self._future().copy()
-        self._departures.leave(free, 0, count)
-        return free
 
     def _count(self, turn: order.Turn) -> None:
         for pool in self._of(turn):
