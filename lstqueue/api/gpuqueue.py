@@ -150,6 +150,9 @@ class Pool(base.Model):
     )
     """Quotas. cpu, memory, ephemeral-storage and pods that are not listed are limited by the nodes alone;
     any other resource that is not listed is refused."""
+    spot: base.Flag = False
+    """Whether its nodes may be taken away at any time, as spot instances are: jobs run there, and no deadline
+    is promised on them."""
 
 
 class Requirement(base.Model):

@@ -76,6 +76,7 @@ class Gangs:
         self._row_ids: dict[tuple[object, ...], int] = {}
         self._capacities: dict[tuple[tuple[str, str], ...], list[int]] = {}
         self._alone: dict[int, Alone] = {}
+        self._firm: dict[int, Gang | None] = {}
         self.resources, self.allocatable = resources, allocatable
         self._made = capacity.Rows((), resources, allocatable)
 
@@ -95,6 +96,21 @@ class Gangs:
         if gang is None:
             gang = self._gangs[key] = self._make(*key)
         return gang
+
+    def firm(self, gang: Gang) -> Gang | None:
+        """A gang of these where its nodes stay: without spot pools. None: one of its groups has no other."""
+        if id(gang) not in self._firm:
+            spot = {pool.name for pool in self._queues[gang.queue].pools if pool.spot}
+            members = [
+                dataclasses.replace(
+                    member, options=tuple(one for one in member.options if one.pool not in spot)
+                )
+                for member in gang.members
+            ]
+            same = tuple(members) == gang.members
+            found = gang if same else dataclasses.replace(gang, members=tuple(members))
+            self._firm[id(gang)] = found if all(member.options for member in members) else None
+        return self._firm[id(gang)]
 
     def alone(self, gang: Gang) -> Alone:
         """A gang of these in rows of its own."""

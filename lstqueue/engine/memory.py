@@ -357,6 +357,10 @@ class World:
         """The gang of a job, be it waiting or not; its queue must be there."""
         return self.gangs.get(job.uid) or self._gangs.of(job)
 
+    def firm(self, gang: gangs.Gang) -> gangs.Gang | None:
+        """A gang of this world where its nodes stay; None: nowhere."""
+        return self._gangs.firm(gang)
+
     def alone(self, gang: gangs.Gang) -> gangs.Alone:
         """A gang of this world in rows of its own."""
         return self._gangs.alone(gang)

@@ -69,6 +69,8 @@ def _problems(
         if pool is None or sum(count for _, count in place.nodes) != group.count:
             yield f"group {group.name} is not whole, or in no pool of its queue"
             continue
+        if pool.spot:
+            yield f"group {group.name} is in a spot pool"
         for name, _ in place.nodes:
             fine = name in nodes and eligibility.eligible(
                 nodes[name], group.shape, selector=pool.selector, tolerations=pool.tolerations

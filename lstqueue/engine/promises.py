@@ -130,11 +130,13 @@ def _lost_room(known: kept.Kept, one: tenure.Owed) -> Problem | None:
 
 
 def _usable(known: kept.Kept, one: tenure.Owed) -> bool:
-    """Whether a job may still run on all nodes of its slot."""
+    """Whether a job may still run on all nodes of its slot, and these stay."""
     job, usable = one.job, known.world.usable
     if job.uid in usable:
         return True
-    gang, rows = known.world.gang(job), known.world.rows.rows
+    gang, rows = known.world.firm(known.world.gang(job)), known.world.rows.rows
+    if gang is None:
+        return False
     for member in gang.members:
         place = one.slot.groups[member.group]
         option = next((one for one in member.options if one.pool == place.pool), None)
@@ -191,8 +193,16 @@ def _stay(known: kept.Kept, here: Standing, groups: tuple[model.GroupPlacement, 
     last = seats.ends(here, known.now, known.config)
     if finish is None or last is None or deadline is None or not known.now < last <= deadline:
         return None
+    if _on_spot(known, here.job, groups):
+        return None
     ends = min(deadline, last + known.config.slot_grace)
     return model.Slot(groups, known.now, ends, finish.hi - known.now)
+
+
+def _on_spot(known: kept.Kept, job: model.Job, groups: tuple[model.GroupPlacement, ...]) -> bool:
+    """Whether a place is on nodes that may go at any time."""
+    spot = {pool.name for pool in known.queues[job.queue].pools if pool.spot}
+    return any(place.pool in spot for place in groups)
 
 
 def _running_at(job: model.Job) -> tuple[model.GroupPlacement, ...] | None:
@@ -278,7 +288,7 @@ def _find(known: kept.Kept, turn: order.Turn) -> tuple[model.Slot, room.Release]
         placed = room.by_group(taken, known.nodes)
         groups = tuple(placed[index] for index in range(len(job.groups)))
         part = known.world.place(job, groups)
-        if seats.evictable(job, known.config):
+        if seats.evictable(job, known.config) and not _on_spot(known, job, groups):
             length = _length(known, job, here.left.hi)
             earliest = known.now + 2 * known.config.slot_grace + job.grace
             at = profile.latest_here(part, length=length, earliest=earliest, end=job.deadline)
@@ -308,16 +318,27 @@ def _search(
     known: kept.Kept, job: model.Job, gang: gangs.Gang, hi: int
 ) -> tuple[model.Slot, room.Release] | None:
     """The latest slot that there is for a job, beside all that is owed."""
-    length = _length(known, job, hi)
+    length, firm = _length(known, job, hi), _firm(known, job, gang)
     earliest = known.now + 2 * known.config.slot_grace + job.grace
-    if job.deadline is None or gang.unlisted is not None or earliest + length > job.deadline:
+    if job.deadline is None or firm is None or earliest + length > job.deadline:
         return None
     found = slots.owing(known).latest(
-        known.world.alone(gang), known.free.quota, length=length, earliest=earliest, end=job.deadline
+        known.world.alone(firm), known.free.quota, length=length, earliest=earliest, end=job.deadline
     )
     if found is None:
         return None
     return _slot(known, job, found, length=length, hi=hi)
+
+
+def _firm(known: kept.Kept, job: model.Job, gang: gangs.Gang) -> gangs.Gang | None:
+    """Where there may be slots for a job: a gang without spot pools; None: nowhere.
+
+    One that could not leave a spot pool for its slot in time, should it be started there, has none either.
+    """
+    if gang.unlisted is not None:
+        return None
+    firm = known.world.firm(gang)
+    return firm if firm is gang or seats.evictable(job, known.config) else None
 
 
 def _slot(
@@ -334,12 +355,13 @@ def _soonest(known: kept.Kept, turn: order.Turn) -> int | None:
     """The earliest deadline from its own on by which a job that waits would be promised to end."""
     here, job = turn.standing, turn.standing.job
     starts = job.uid in known.fitted.placed or job.uid in known.staked
-    if starts or here.left is None or job.deadline is None or turn.gang.unlisted is not None:
+    firm = _firm(known, job, turn.gang)
+    if starts or here.left is None or job.deadline is None or firm is None:
         return None
     length = _length(known, job, here.left.hi)
     earliest = max(known.now + 2 * known.config.slot_grace + job.grace, job.deadline - length)
     found = slots.owing(known).soonest(
-        known.world.alone(turn.gang), known.free.quota, length=length, earliest=earliest
+        known.world.alone(firm), known.free.quota, length=length, earliest=earliest
     )
     if found is None:
         return None

@@ -24,6 +24,7 @@ class Pool:
     cpu, memory, ephemeral-storage and pods that are not listed are limited by the nodes alone; an extended
     resource that is not listed is refused. `tolerations` are added to the pods placed here. `limits` are how
     much may be borrowed from others of the cohort; of a resource that is not among them whatever they lend.
+    Nodes of a `spot` pool may go at any time: nothing is promised there.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Pool:
     tolerations: tuple[Toleration, ...] = ()
     nominal: tuple[tuple[str, int], ...] = ()
     limits: tuple[tuple[str, int], ...] = ()
+    spot: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,7 @@ def read(raw: Mapping[str, Any]) -> QueueView:
                     if item.borrowing_limit is not None
                 )
             ),
+            spot=pool.spot,
         )
         for pool in spec.pools
     )

@@ -26,6 +26,7 @@ def specs() -> Iterable[crd_case.Case]:
                 ),
                 objects.pool(
                     "cpu",
+                    spot=True,
                     resources=[{"name": "cpu", "nominal": "500m"}, {"name": "memory", "nominal": "2Ti"}],
                 ),
             ],

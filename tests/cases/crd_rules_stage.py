@@ -200,6 +200,9 @@ def queues() -> Iterable[crd_case.Case]:
     yield refused(
         "shedding in words", "overload.shedding", "must be of type boolean", overload={"shedding": "no"}
     )
+    yield refused(
+        "spot in words", "pools[0].spot", "of type boolean", pools=[objects.pool("all", spot="yes")]
+    )
     for share in ("5", "0.05", "-1%", "101%", "100.1%", "5 %", "%", "5%%", "1e1%", ".5%", "٣%", ""):
         for field in ("bestEffortShare", "promiseBudget"):
             yield refused(

@@ -6,7 +6,7 @@ import dataclasses
 
 import cluster
 import pytest
-from manifests import group
+from manifests import group, pool
 from vows import NEVER, SETTINGS, condition, level, missed, promised
 
 from lstqueue.embedded import faults
@@ -190,3 +190,17 @@ async def test_a_job_that_was_not_promised_is_when_another_is_expected_to_end_so
         assert "earliestPromisedDeadline" not in made.status("report")["verdict"]
         await made.until_phase("report", "Succeeded", within="10h")
         assert not missed(made, "report")
+
+
+@cluster.virtual
+async def test_nothing_is_promised_on_nodes_that_may_go_at_any_time() -> None:
+    async with cluster.run(nodes=1, settings=SETTINGS) as made:
+        made.queue(pools=[pool("all", gpus=8, spot=True)], preemption=NEVER)
+        made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
+        await made.until_phase("holder", "Running")
+        made.submit("report", group(run_for="1h"), deadlineIn="10h", estimatedDuration="1h")
+        await made.until(lambda: level(made, "report") == "UNLIKELY", "it is told")
+        made.patch_queue(pools=[pool("all", gpus=8)])
+        await made.until(lambda: level(made, "report") == "FEASIBLE", "it is promised", within="5m")
+        await made.until_phase("report", "Succeeded", within="10h")
+        await made.until_phase("holder", "Succeeded", within="40h")
