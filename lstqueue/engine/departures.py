@@ -7,6 +7,7 @@ dozen times. One more or one less costs a few slices (`insert`, `remove`), so th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -70,9 +71,9 @@ class Departures:
 
     def leave(self, free: room.Room, first: int, last: int) -> None:
         """Free in a room what the departures from `first` up to `last`, without that one, leave."""
-        for charges in self._charges[first:last]:
-            for slot, amount in charges:
-                free.quota.free[slot] += amount
+        quotas = free.quota.free
+        for slot, amount in itertools.chain.from_iterable(self._charges[first:last]):
+            quotas[slot] += amount
         start = sum(self._counts[:first])
         end = start + sum(self._counts[first:last])
         if start < end and self._amounts is not None:

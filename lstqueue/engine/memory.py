@@ -120,6 +120,7 @@ class World:
         self.gangs: dict[str, gangs.Gang] = {}
         self.roster = roster.Roster(config)
         self.ending: set[str] = set()
+        self.states: Counter[model.State] = Counter()
         self.ranks: dict[str, tuple[model.Band, order.Rank]] = {}
         self.reserved: set[str] = set()
         self.slotted: set[str] = set()
@@ -180,6 +181,7 @@ class World:
         """Take those that are another or gone out of every sum and every table."""
         for uid in (*changed, *gone):
             if (job := self.jobs.get(uid)) is not None:
+                self.states[job.state] -= 1
                 self._holdings.remove(job)
                 self._quota.give(self._charges.pop(uid))
                 self._ask(job, -1)
@@ -194,6 +196,7 @@ class World:
         self._use(nodes)
         for uid in changed:
             job = jobs[uid]
+            self.states[job.state] += 1
             if job.state is model.State.ENDING:
                 self.ending.add(uid)
                 self.roster.drop(uid)

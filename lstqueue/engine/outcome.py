@@ -74,14 +74,14 @@ def _wake_at(known: kept.Kept, *, forecast_pending: bool) -> int | None:
 
 
 def _counts(known: kept.Kept) -> tuple[tuple[str, int], ...]:
-    states = [job.state for job in known.jobs.values()]
+    states = known.world.states
     starting = len(known.fitted.placed) + len(known.promised.claim) + len(known.preempted.claim)
     return (
-        ("waiting", states.count(model.State.WAITING) - starting),
-        ("held_back", states.count(model.State.HELD_BACK)),
-        ("admitted", states.count(model.State.ADMITTED)),
-        ("running", states.count(model.State.RUNNING)),
-        ("ending", states.count(model.State.ENDING)),
+        ("waiting", states[model.State.WAITING] - starting),
+        ("held_back", states[model.State.HELD_BACK]),
+        ("admitted", states[model.State.ADMITTED]),
+        ("running", states[model.State.RUNNING]),
+        ("ending", states[model.State.ENDING]),
         ("claiming", len(known.going())),
         ("admitting", len(known.fitted.placed) + len(known.claims.admit)),
         ("suspending", len(known.drained) + len(known.promised.suspend) + len(_victims(known))),

@@ -19,12 +19,14 @@ SPARE = 64
 class Roster:
     """`waiting` are the uids of those that own no room, `placed` of those that do, both in order.
 
+    `resting` are those of `placed` in band REST.
     `fresh` gathers whose standing was found out anew; whoever reads it takes out what they have seen to.
     """
 
     def __init__(self, config: model.Config) -> None:
         self.waiting: list[str] = []
         self.placed: list[str] = []
+        self.resting: set[str] = set()
         self.fresh: set[str] = set()
         self._config = config
         self._now = -standing.NEVER
@@ -45,6 +47,7 @@ class Roster:
         self.fresh.discard(uid)
         if (one := self._lasting.pop(uid, None)) is not None:
             del self._here[uid]
+            self.resting.discard(uid)
             self._leave(uid, one)
 
     def refresh(self, jobs: Mapping[str, model.Job], now: int) -> list[str]:
@@ -96,6 +99,8 @@ class Roster:
             if before is not None:
                 self._leave(uid, before)
             bisect.insort(self.placed if one.placed else self.waiting, uid)
+        rests = one.placed and one.here.band is model.Band.REST
+        (self.resting.add if rests else self.resting.discard)(uid)
         self._ends.set(one.until, one)
         self._wakes.set(one.wake, one)
 

@@ -168,9 +168,8 @@ def _running(known: kept.Kept) -> list[Standing]:
     if not known.config.sharing:
         return []
     config, queues = known.config, known.queues
-    rest, owning = model.Band.REST, [known.lasting[uid].here for uid in known.owning]
-    some = [here for here in owning if here.band is rest and takes_part(here, config)]
-    some = [here for here in some if here.job.queue in queues]
+    rest = [known.lasting[uid].here for uid in known.world.roster.resting]
+    some = [here for here in rest if takes_part(here, config) and here.job.queue in queues]
     return sorted(some, key=_age)
 
 
