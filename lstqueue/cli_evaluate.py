@@ -5,6 +5,7 @@ What they do is imported when they are run: the other commands of `lstqueue` sho
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import sys
 from collections.abc import Callable
@@ -113,8 +114,11 @@ def sweep(context: click.Context, /, **options: Any) -> None:
 
         told, line = settings.of(context), settings.command(context)
         vary = sweep.parse(options.pop("vary"))
-        if context.get_parameter_source(vary.name.replace("-", "_")) is not ParameterSource.DEFAULT:
+        if context.get_parameter_source(vary.parameter) is not ParameterSource.DEFAULT:
             raise click.UsageError(f"--{vary.name} is what --vary varies; leave one of them out")
+        (option,) = [one for one in context.command.params if one.name == vary.parameter]
+        made = tuple([option.type.convert(value, option, context) for value in vary.values])
+        vary = dataclasses.replace(vary, made=made)
         traces = (options.pop("trace_spec"),)
         return sweep.run(
             compare.Asked(trace_specs=traces, **cli_options.costed(options), told=told, line=line), vary

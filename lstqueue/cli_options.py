@@ -5,6 +5,7 @@ What a replay is told has its default where its field is (`evaluate.options`), a
 
 from __future__ import annotations
 
+import math
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,17 @@ TRACE_HELP = (
     "The trace, and what it is written in: chronus, elasticflow, lstqueue, openb, philly or swf."
     " docs/traces.md says what each is and where to get it."
 )
+
+
+class _Number(click.FloatRange):
+    """A number in a range, which nan is in none of, though it compares as if it were."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read it."""
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a number that can be.", param, ctx)
+        return found
 
 
 def _option(flag: str, /, **more: Any) -> Callable[[Command], Command]:
@@ -49,7 +61,7 @@ _LOAD = (
     ),
     _option(
         "--best-effort",
-        type=click.FloatRange(0, 1),
+        type=_Number(0, 1),
         help="Share of the jobs with a deadline that lose it.",
     ),
     _option(
@@ -93,15 +105,15 @@ _WORLD = (
     _option("--saves-on-suspend", is_flag=True, help="Jobs save their work when they are told to stop."),
     _option(
         "--failures",
-        type=click.FloatRange(0),
+        type=_Number(0),
         help="Failures of whole nodes in 1,000 node-days.",
     ),
     _option(
         "--gpu-failures",
-        type=click.FloatRange(0),
+        type=_Number(0),
         help="Losses of single GPUs in 1,000 node-days.",
     ),
-    _option("--drains", type=click.FloatRange(0), help="Nodes emptied on purpose in 1,000 node-days."),
+    _option("--drains", type=_Number(0), help="Nodes emptied on purpose in 1,000 node-days."),
     _option("--repair", help="How long a node is out of service, in the median."),
     _option(
         "--maintenance",

@@ -11,6 +11,7 @@ from typing import Any
 import click
 from rich import console, progress, table
 
+from lstqueue.api import durations
 from lstqueue.evaluate import bounds, bounds_exact, deadlines, files, options, output, setup, traces, workload
 
 
@@ -32,10 +33,10 @@ def run(asked: Asked) -> int:
     Raises:
         click.ClickException: An option cannot be met, a solver is missing, or a file not be read or written.
     """
-    files.check_folders(((asked.json_path, "--json"),))
+    files.check(((asked.json_path, "--json"),), (options.path_of(asked.trace), asked.inventory))
     width = setup.duration(asked.bin_width, "--bin")
-    if width < 1:
-        raise click.BadParameter("bins must be longer than nothing", param_hint="--bin")
+    if width < durations.MINUTE:  # a year has half a million of them
+        raise click.BadParameter(f"{asked.bin_width!r} is too short; write 1m or more", param_hint="--bin")
     shape, costs = setup.checked_load(asked), setup.costs(asked)
     try:
         bounds.require()

@@ -44,7 +44,7 @@ def run(asked: Options) -> int:
     Raises:
         click.ClickException: An option cannot be met, or a file not be read or written.
     """
-    files.check_folders(asked.written)
+    files.check(asked.written, (options.path_of(asked.trace), asked.inventory, asked.queues))
     terminal = console.Console(stderr=True)
     recorder = record.Recorder() if asked.report_path is not None else None
     with files.lines(asked.log_path) as events:

@@ -128,7 +128,9 @@ def check(asked: Asked) -> None:
     for names, hint in ((asked.policy_names, "--policy"), (asked.trace_specs, "--trace")):
         if len(set(names)) < len(names):
             raise click.BadParameter("one is given twice; give it once", param_hint=hint)
-    files.check_folders(((asked.json_path, "--json"), (asked.report_path, "--report")))
+    written = (asked.json_path, "--json"), (asked.report_path, "--report")
+    paths = [options.path_of(trace) for trace in asked.trace_specs]
+    files.check(written, (*paths, asked.inventory, asked.queues))
 
 
 def run(asked: Asked) -> int:

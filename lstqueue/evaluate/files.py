@@ -7,8 +7,9 @@ name, and none is a traceback.
 from __future__ import annotations
 
 import contextlib
+import os
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TextIO
 
 import click
@@ -18,23 +19,48 @@ Written = tuple[tuple[pathlib.Path | None, str], ...]
 REMEDY = "make room there, or name another file"
 
 
-def check_folders(written: Written) -> None:
-    """Find out before anything is replayed whether there is a folder for each file that is to be written.
+def check(written: Written, read: Iterable[str | None]) -> None:
+    """Find out before anything is replayed whether each file can be written, and destroys none that is read.
+
+    Args:
+        written: Where to, and the option that says so.
+        read: Paths of files that are read.
 
     Raises:
-        click.BadParameter: There is none.
+        click.BadParameter: There is no folder for one, or it is one, or is another's, or is read.
     """
+    sources = {os.path.realpath(path) for path in read if path}
+    taken: dict[str, str] = {}
     for path, hint in written:
-        if path is not None and not path.parent.is_dir():
-            what = f"folder {str(path.parent)!r} does not exist; create it, or name another file"
-            raise click.BadParameter(what, param_hint=hint)
+        if path is None:
+            continue
+        if problem := _problem(path, sources, taken):
+            raise click.BadParameter(problem, param_hint=hint)
+        taken[os.path.realpath(path)] = hint
+
+
+def _problem(path: pathlib.Path, sources: Collection[str], taken: Mapping[str, str]) -> str:
+    """Why a file cannot be written, in words; empty where it may."""
+    # `os.path` has no errors for names that are too long: there is no such file.
+    if os.path.isdir(path):
+        return f"{str(path)!r} is a folder; name a file in it"
+    if not os.path.isdir(path.parent):
+        return f"folder {str(path.parent)!r} does not exist; create it, or name another file"
+    if os.path.exists(path) and not os.path.isfile(path):
+        return ""  # such as /dev/null, which takes anything
+    real = os.path.realpath(path)
+    if real in sources:
+        return f"{str(path)!r} is read, and would be written over; name another file"
+    if real in taken:
+        return f"{str(path)!r} is what {taken[real]} writes; name another file"
+    return ""
 
 
 def write(path: pathlib.Path, text: str) -> None:
     """Write a file.
 
     Raises:
-        click.FileError: It cannot be written.
+        click.ClickException: It cannot be written.
     """
     try:
         path.write_text(text, encoding="utf-8")
@@ -52,7 +78,7 @@ class Lines:
         """Add one.
 
         Raises:
-            click.FileError: It cannot be written.
+            click.ClickException: It cannot be written.
         """
         self._tried(lambda: self._file.write(line))
 
@@ -60,7 +86,7 @@ class Lines:
         """Write what is left.
 
         Raises:
-            click.FileError: It cannot be written.
+            click.ClickException: It cannot be written.
         """
         self._tried(self._file.close)
 
@@ -76,7 +102,7 @@ def lines(path: pathlib.Path | None) -> Iterator[Lines | None]:
     """Open a file for lines; None where none is asked for.
 
     Raises:
-        click.FileError: It cannot be opened or written.
+        click.ClickException: It cannot be opened or written.
     """
     if path is None:
         yield None
@@ -95,5 +121,5 @@ def lines(path: pathlib.Path | None) -> Iterator[Lines | None]:
     made.close()
 
 
-def _told(path: pathlib.Path, error: OSError) -> click.FileError:
-    return click.FileError(str(path), hint=f"{error.strerror}; {REMEDY}")
+def _told(path: pathlib.Path, error: OSError) -> click.ClickException:
+    return click.ClickException(f"{path}: cannot be written: {error.strerror}; {REMEDY}")

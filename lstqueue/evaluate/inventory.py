@@ -12,24 +12,24 @@ ready or not; taints and labels do not.
 
 from __future__ import annotations
 
-import json
 import pathlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import yaml
+from typing import Any, TypeVar
 
 from lstqueue.api import errors, quantities
-from lstqueue.evaluate import workload
-from lstqueue.evaluate.traces import tables
+from lstqueue.evaluate import documents, workload
+from lstqueue.evaluate.traces import cells, tables
 from lstqueue.topology import model as topology
 
 PODS_PER_NODE = 110
 MOST_GPUS = 1024
 """GPUs of a node above which a file is taken for something else."""
+MOST_CPU_MILLI, MOST_MEMORY_MIB = 10**9, 1 << 32
+"""A million cores, and as much memory as placement can count."""
 _MIB = 1 << 20
+T = TypeVar("T")
 
 
 class InventoryError(ValueError):
@@ -102,7 +102,7 @@ def read(path: pathlib.Path) -> Inventory:
 
     Raises:
         InventoryError: It cannot be read, is of no known form, or has no node with a GPU.
-        TraceError: A table in it is broken.
+        TraceError: It cannot be read, or is broken.
     """
     found = list(_machines(path))
     names = Counter(machine.name for machine in found)
@@ -115,71 +115,82 @@ def read(path: pathlib.Path) -> Inventory:
 
 
 def _machines(path: pathlib.Path) -> Iterator[Machine]:
-    if path.suffix in (".json", ".yaml", ".yml"):
-        told = _document(path)
+    if path.suffix in documents.SUFFIXES:
+        told = documents.read(path)
         items = told.get("items") if isinstance(told, Mapping) else told
         if not isinstance(items, list):
             what = "has no list of nodes; write one, or what kubectl get nodes -o json gives"
             raise InventoryError(f"{path}: {what}")
         for index, item in enumerate(items):
-            yield _object(path, index, item)
+            yield _object(path, f"node {index + 1}", item)
         return
     for row in tables.rows(path, ()):
-        cells = {name: row.text(name) for name in _FIELDS if row.has(name)}
-        yield _machine(path, f"line {row.line}", cells)
-
-
-def _document(path: pathlib.Path) -> Any:
-    try:
-        text = path.read_text(encoding="utf-8")
-        return json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
-    except OSError as error:
-        raise InventoryError(f"{path}: cannot be read: {error.strerror}; name a file that can") from error
-    except (ValueError, yaml.YAMLError) as error:
-        raise InventoryError(f"{path}: is no {path.suffix[1:].upper()}: {error}") from error
+        cells_ = {name: row.text(name) for name in _FIELDS if row.has(name)}
+        yield _machine(path, f"line {row.line}", cells_)
 
 
 _FIELDS = ("name", "sn", "gpus", "gpu", "cpu_milli", "memory_mib", "model")
 
 
-def _object(path: pathlib.Path, index: int, item: Any) -> Machine:
+def _object(path: pathlib.Path, place: str, item: Any) -> Machine:
     if not isinstance(item, Mapping):
-        raise InventoryError(f"{path}, node {index + 1}: is no object; write name and gpus of each node")
+        raise InventoryError(f"{path}, {place}: is no object; write name and gpus of each node")
     if "status" not in item:
-        return _machine(path, f"node {index + 1}", item)
-    name = str((item.get("metadata") or {}).get("name", ""))
-    amounts = dict((item["status"] or {}).get("allocatable") or {})
+        return _machine(path, place, item)
+    name = _field(path, place, "metadata.name", lambda: documents.name(_part(item, "metadata").get("name")))
+    amounts = _field(path, place, "status.allocatable", lambda: _part(_part(item, "status"), "allocatable"))
     try:
-        offers = {key: quantities.parse(key, value) for key, value in amounts.items()}
+        offers = {str(key): quantities.parse(str(key), value) for key, value in amounts.items()}
     except errors.BadValueError as error:
         raise InventoryError(f"{path}, node {name!r}: {error}") from error
     gpus = offers.pop(workload.GPU, 0)
+    if gpus > MOST_GPUS:
+        raise InventoryError(f"{path}, node {name!r}: has {gpus} GPUs; a node has {MOST_GPUS} at most")
     return Machine(name, gpus, topology.resources(offers))
 
 
-def _machine(path: pathlib.Path, place: str, cells: Mapping[str, Any]) -> Machine:
+def _part(item: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A mapping within another; empty where there is none.
+
+    Raises:
+        CellError: There is something else.
+    """
+    found = item.get(key)
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise cells.CellError(f"has {documents.shown(found)} for {key}; write it as kubectl does")
+    return found
+
+
+def _field(path: pathlib.Path, place: str, key: str, read: Callable[[], T]) -> T:
+    """Read a field; what it raises as a `cells.CellError` gets the place."""
+    try:
+        return read()
+    except cells.CellError as error:
+        raise InventoryError(f"{path}, {place}: {key} {error}") from error
+
+
+def _machine(path: pathlib.Path, place: str, told: Mapping[str, Any]) -> Machine:
     """A node of a table, or of an object with the same names."""
-    if strange := [key for key in cells if key not in _FIELDS]:
+    if strange := [key for key in told if key not in _FIELDS]:
         known = ", ".join(_FIELDS)
-        raise InventoryError(f"{path}, {place}: {strange[0]!r} means nothing here; known are {known}")
-    name = str(cells.get("name") or cells.get("sn") or "")
-    if not name:
+        what = f"{documents.shown(strange[0])} means nothing here; known are {known}"
+        raise InventoryError(f"{path}, {place}: {what}")
+    called = told.get("name") or told.get("sn")
+    if called in (None, ""):
         raise InventoryError(f"{path}, {place}: has no name; give each node a `name`")
-
-    def whole(key: str) -> int:
-        text = str(cells[key]).strip()
-        if not text.isdigit():
-            raise InventoryError(f"{path}, {place}: {key} is {text!r}; write a whole number, 0 or more")
-        return int(text)
-
-    key = "gpus" if "gpus" in cells else "gpu"
-    if key not in cells:
+    name = _field(path, place, "name", lambda: documents.name(called))
+    key = "gpus" if "gpus" in told else "gpu"
+    if key not in told:
         raise InventoryError(f"{path}, {place}: has no gpus; say how many GPUs the node has")
-    if (gpus := whole(key)) > MOST_GPUS:
-        raise InventoryError(f"{path}, {place}: {key} is {gpus}; a node has {MOST_GPUS} at most")
-    offers = {topology.PODS: PODS_PER_NODE}
-    if "cpu_milli" in cells:
-        offers["cpu"] = whole("cpu_milli")
-    if "memory_mib" in cells:
-        offers["memory"] = whole("memory_mib") * _MIB
+
+    def whole(key: str, most: int) -> int:
+        return _field(path, place, key, lambda: documents.whole(told[key], most))
+
+    gpus, offers = whole(key, MOST_GPUS), {topology.PODS: PODS_PER_NODE}
+    if "cpu_milli" in told:
+        offers["cpu"] = whole("cpu_milli", MOST_CPU_MILLI)
+    if "memory_mib" in told:
+        offers["memory"] = whole("memory_mib", MOST_MEMORY_MIB) * _MIB
     return Machine(name, gpus, topology.resources(offers))

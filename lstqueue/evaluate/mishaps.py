@@ -70,6 +70,10 @@ class Rates:
         return known.get(kind, 0.0)
 
 
+LEAST_EVERY = 60_000
+"""Ms between two windows at least: anything shorter is a mistake of the unit, and a replay without an end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Windows:
     """Maintenance: `every` ms, counted from the beginning, nodes are drained for `length` ms.
@@ -87,6 +91,8 @@ class Windows:
         Raises:
             ValueError: Names the field and what it must be.
         """
+        if self.every < LEAST_EVERY:
+            raise ValueError(f"windows.every is {self.every} ms; it must be {LEAST_EVERY} ms (1 min) or more")
         if not 0 < self.length < self.every:
             raise ValueError(
                 f"windows.length is {self.length} ms; "

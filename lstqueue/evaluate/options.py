@@ -71,6 +71,11 @@ DEFAULTS: Mapping[str, Any] = {
 """By the name of the option, with `_` for `-`."""
 
 
+def path_of(trace: str) -> str:
+    """The path of a FORMAT:PATH."""
+    return trace.partition(":")[2]
+
+
 def shared(asked: Replayed) -> dict[str, Any]:
     """What one command was told that every replay of it is."""
     return {one.name: getattr(asked, one.name) for one in dataclasses.fields(Replayed)}

@@ -20,6 +20,8 @@ Decider = Callable[[model.Snapshot, int, model.Config, memory.Memory], model.Pla
 
 _KEPT = frozenset((model.Code.RESERVED, model.Code.HEAD_OF_LINE, model.Code.CLAIMING, model.Code.BACKING_OFF))
 """Codes of those who wait for other reasons than that they fit nowhere."""
+PATIENCE = 62 * 24 * model.HOUR
+"""Virtual time in which nothing but passes happened, so that nothing will: windows recur sooner."""
 TOLD_EVERY = 200
 """Passes between two reports of progress."""
 _YOUNG = 50_000
@@ -90,6 +92,7 @@ class Replay:
         self._keeps, self._idle_kept, self._idle_out = False, 0, 0
         self._due: int | None = None
         self._last_pass = self._began - pass_every
+        self._moved = self._began
         self._passes = self._held = self._loaded = self._idle = self._partial = 0
 
     @property
@@ -156,6 +159,8 @@ class Replay:
         if arrived == len(self._works) and not self._world.jobs:
             return None
         coming = self._known_at(arrived) if arrived < len(self._works) else None
+        if coming is None and self._world.next_at is None and self._last_pass > self._moved + PATIENCE:
+            return None
         times = [time for time in (coming, self._world.next_at, self._due) if time is not None]
         if times and (mishap := self._world.next_mishap) is not None:
             times.append(mishap)  # alone it would bring nothing but the next one
@@ -198,7 +203,7 @@ class Replay:
             if (key := self._estimator.key(life.work)) is not None:
                 self._ask_anew(key, life.uid)
         if rung:
-            self._changed = True
+            self._changed, self._moved = True, now
             soon = max(now, self._last_pass + self._every)
             self._due = soon if self._due is None else min(self._due, soon)
 

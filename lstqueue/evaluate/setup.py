@@ -136,7 +136,8 @@ def loaded(asked: options.Loaded, trace: str, nodes: world.Shape, *, seed: int) 
     least = nodes if asked.fits is None else world.Shape(asked.fits, nodes.gpus_per_node)
     load = fitting.fitting(load, least)
     if not load.works:
-        raise click.UsageError(f"no job of {trace} fits {nodes.words}; give more --nodes")
+        more = "give more --nodes" if asked.inventory is None else "list more nodes in --inventory"
+        raise click.UsageError(f"no job of {trace} fits {nodes.words}; {more}")
     return load
 
 

@@ -20,47 +20,37 @@ from rich import console, table
 from lstqueue.evaluate import compare, files, options, parallel, tabled
 from lstqueue.evaluate.report import page, several, sweeps
 
-VARIED: Mapping[str, type] = {
-    "nodes": int,
-    "deadlines": str,
-    "estimates": str,
-    "best-effort": float,
-    "failures": float,
-    "gpu-failures": float,
-    "drains": float,
-    "checkpoint": str,
-}
-"""Options that may vary, by name without dashes in front, and what their values are."""
+VARIED = (
+    "nodes", "deadlines", "estimates", "best-effort", "failures", "gpu-failures", "drains", "checkpoint",
+)  # fmt: skip
+"""Options that may vary, by name without dashes in front."""
 SHOWN = ("deadline_ratio", "share_of_bound", "gpu_hour_ratio", "preemptions_per_job", "lost_gpu_share")
 """Figures with a table in the terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vary:
-    """The option that varies, and its values as they were written."""
+    """The option that varies, its values as they were written, and what `made` they are."""
 
     name: str
     values: tuple[str, ...]
+    made: tuple[Any, ...] = ()
+
+    @property
+    def parameter(self) -> str:
+        """The option as a parameter of its command."""
+        return self.name.replace("-", "_")
 
     def put(self, asked: compare.Asked, value: str) -> compare.Asked:
-        """Set the option.
-
-        Raises:
-            click.BadParameter: The value is none of its kind.
-        """
-        try:
-            made = VARIED[self.name](value)
-        except ValueError as error:
-            raise click.BadParameter(
-                f"{value!r} is no value of --{self.name}; give numbers", param_hint="--vary"
-            ) from error
+        """Set the option."""
+        made = self.made[self.values.index(value)]
         if self.name in options.COSTS:
             return dataclasses.replace(asked, costs={**asked.costs, self.name: made})
-        return dataclasses.replace(asked, **{self.name.replace("-", "_"): made})
+        return dataclasses.replace(asked, **{self.parameter: made})
 
 
 def parse(text: str) -> Vary:
-    """Read OPTION=VALUE,VALUE,...
+    """Read OPTION=VALUE,VALUE,...; what the values are is for the option itself to say.
 
     Raises:
         click.BadParameter: It is not of that form, or the option cannot vary.

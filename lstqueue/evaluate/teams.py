@@ -25,13 +25,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import yaml
-
 from lstqueue.api import errors, gpuqueue, intervals, reading
 from lstqueue.engine import model
-from lstqueue.evaluate import workload
+from lstqueue.evaluate import documents, workload
+from lstqueue.evaluate.traces import cells
 
 _FIELDS = frozenset({"name", "gpus", "borrowingLimit", "users", "windows"})
+MOST = 1 << 30
+"""GPUs of a queue."""
 _OF_WINDOW = frozenset({"name", "schedule", "zone", "duration", "keepFree"})
 
 
@@ -112,22 +113,18 @@ def read(path: pathlib.Path) -> Teams:
     """Read a file of queues.
 
     Raises:
-        TeamsError: It cannot be read or understood.
+        TeamsError: It cannot be understood.
+        TraceError: It cannot be read.
     """
-    try:
-        told = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise TeamsError(f"{path}: cannot be read: {error}") from error
+    told = documents.read(path)
     rows = told.get("queues") if isinstance(told, Mapping) else None
     if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
         raise TeamsError(f"{path}: queues is missing; list at least one queue with its name and gpus")
     _known(str(path), told, frozenset({"cohort", "queues"}))
-    cohort = told.get("cohort") or ""
+    cohort = _named(f"{path}: cohort", told["cohort"], ", or leave it out") if "cohort" in told else ""
     teams = tuple(_team(path, number, row) for number, row in enumerate(rows))
     if len({team.name for team in teams}) < len(teams):
         raise TeamsError(f"{path}: two queues have the same name; give each its own")
-    if not isinstance(cohort, str):
-        raise TeamsError(f"{path}: cohort is {cohort!r}; give it a name, or leave it out")
     if not cohort and (limited := [team.name for team in teams if team.limit is not None]):
         raise TeamsError(
             f"{path}: queue {limited[0]!r} has a borrowingLimit and there is no cohort to borrow from; name "
@@ -142,7 +139,9 @@ def read(path: pathlib.Path) -> Teams:
 def _known(where: str, row: Mapping[Any, Any], known: frozenset[str]) -> None:
     """Refuse a key that means nothing, by its name."""
     if strange := [key for key in row if key not in known]:
-        raise TeamsError(f"{where}: {strange[0]!r} means nothing; known are {', '.join(sorted(known))}")
+        raise TeamsError(
+            f"{where}: {documents.shown(strange[0])} means nothing; known are {', '.join(sorted(known))}"
+        )
 
 
 def _team(path: pathlib.Path, number: int, row: Any) -> Team:
@@ -151,15 +150,32 @@ def _team(path: pathlib.Path, number: int, row: Any) -> Team:
         raise TeamsError(f"{where}: give name, gpus, and if need be borrowingLimit and users")
     _known(where, row, _FIELDS)
     name, gpus, limit, users = row.get("name"), row.get("gpus"), row.get("borrowingLimit"), row.get("users")
-    if not isinstance(name, str) or not name:
-        raise TeamsError(f"{where}.name is {name!r}; give the queue a name")
-    if type(gpus) is not int or gpus < 0:
-        raise TeamsError(f"{where}.gpus is {gpus!r}; give a whole number of GPUs")
-    if limit is not None and (type(limit) is not int or limit < 0):
-        raise TeamsError(f"{where}.borrowingLimit is {limit!r}; give a whole number, or leave it out")
+    name = _named(f"{where}.name", name, "")
+    gpus = _counted(f"{where}.gpus", gpus, "")
+    limit = None if limit is None else _counted(f"{where}.borrowingLimit", limit, ", or leave it out")
     if users is not None and (not isinstance(users, list) or not all(isinstance(one, str) for one in users)):
-        raise TeamsError(f"{where}.users is {users!r}; give a list of names, or leave it out")
+        raise TeamsError(f"{where}.users is {documents.shown(users)}; list names, or leave it out")
     return Team(name, gpus, limit, tuple(users or ()), _windows(where, row.get("windows")))
+
+
+def _named(where: str, value: Any, more: str) -> str:
+    """A name, as it is written."""
+    try:
+        if not isinstance(value, str):
+            raise cells.CellError(f"is {documents.shown(value)}; write a name in quotes")
+        return documents.name(value)
+    except cells.CellError as error:
+        raise TeamsError(f"{where} {error}{more}") from error
+
+
+def _counted(where: str, value: Any, more: str) -> int:
+    """A number of GPUs."""
+    try:
+        if isinstance(value, str):
+            raise cells.CellError(f"is {documents.shown(value)}; write a whole number without quotes")
+        return documents.whole(value, MOST)
+    except cells.CellError as error:
+        raise TeamsError(f"{where} {error}{more}") from error
 
 
 def _windows(where: str, rows: Any) -> tuple[gpuqueue.Window, ...]:
@@ -167,7 +183,9 @@ def _windows(where: str, rows: Any) -> tuple[gpuqueue.Window, ...]:
     if rows is None:
         return ()
     if not isinstance(rows, list):
-        raise TeamsError(f"{where}.windows is {rows!r}; list windows as in a GPUQueue, or leave it out")
+        raise TeamsError(
+            f"{where}.windows is {documents.shown(rows)}; list windows as in a GPUQueue, or leave it out"
+        )
     found: list[gpuqueue.Window] = []
     for number, row in enumerate(rows):
         part = f"{where}.windows[{number}]"

@@ -18,6 +18,7 @@ from lstqueue.evaluate import (
     evaluation,
     figures,
     files,
+    options,
     output,
     replay,
     setup,
@@ -42,7 +43,7 @@ def run(asked: command.Options) -> int:
         click.ClickException: An option cannot be met, or a file not be read or written.
     """
     _refuse(asked)
-    files.check_folders(asked.written)
+    files.check(asked.written, (options.path_of(asked.trace), asked.inventory, asked.queues))
     plan = planned(asked)
     terminal = console.Console(stderr=True)
     output.introduce(terminal, plan.load, plan.shape, pure_policies.named(asked.policy))

@@ -64,7 +64,7 @@ def test_what_kubectl_writes_is_read(tmp_path: pathlib.Path) -> None:
         ("n.csv", "name,gpus\na,many\n", "line 2: gpus is 'many'; write a whole number"),
         ("n.csv", "name,model\na,T4\n", "line 2: has no gpus; say how many GPUs"),
         ("n.csv", "name,gpus\na,0\n", "no node of 1 has a GPU"),
-        ("n.csv", "name,gpus\na,9999\n", "gpus is 9999; a node has 1024 at most"),
+        ("n.csv", "name,gpus\na,9999\n", "gpus is 9999; write a whole number, 0 to 1024"),
         ("n.json", "{", "is no JSON"),
         ("n.json", "{}", "has no list of nodes"),
         ("n.yaml", "- gpus: 8\n", "node 1: has no name"),

@@ -63,7 +63,10 @@ def test_each_value_is_a_comparison_of_its_own(trace: str, tmp_path: pathlib.Pat
         ("colour=1,2", "'colour' cannot vary; it must be one of nodes, deadlines"),
         ("nodes=4", "has too few different values; write two or more"),
         ("nodes=4,4", "has too few different values"),
-        ("nodes=4,many", "'many' is no value of --nodes; give numbers"),
+        ("nodes=4,many", "Invalid value for '--nodes': 'many' is not a valid integer"),
+        ("nodes=0,4", "Invalid value for '--nodes': 0 is not in the range"),
+        ("best-effort=0,nan", "Invalid value for '--best-effort': 'nan' is not a number that can be"),
+        ("failures=0,-1", "Invalid value for '--failures': -1.0 is not in the range"),
     ],
 )
 def test_what_cannot_vary_is_refused(trace: str, vary: str, words: str) -> None:

@@ -81,7 +81,7 @@ def test_users_are_where_the_file_says_and_the_others_spread_by_name(path: pathl
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[", "cannot be read"),
+        ("[", "line 1: is no YAML"),
         ("queues: 3", "queues is missing"),
         ("queues: [{gpus: 3}]", "queues[0].name is None"),
         ("queues: [{name: a, gpus: x}]", "queues[0].gpus is 'x'"),

@@ -36,10 +36,10 @@ def problem(path: pathlib.Path, what: str, *, line: int | None = None, column: s
     return TraceError(f"{place}: {what}")
 
 
-def lines(path: pathlib.Path) -> Iterator[str]:
+def lines(path: pathlib.Path, *, longest: int = LONGEST) -> Iterator[str]:
     """Yield the lines of a file, plain or gzip by its content whatever it is called, with their line ends.
 
-    A byte order mark is taken off.
+    A byte order mark is taken off. A line has `longest` bytes at most.
 
     Raises:
         TraceError: Not readable, cut off, damaged, not UTF-8, or with a line that is too long.
@@ -50,11 +50,11 @@ def lines(path: pathlib.Path) -> Iterator[str]:
             # `buffering` is left to its default, so what was opened can look ahead.
             packed = raw.peek(2)[:2] == _GZIP
             stream = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else raw
-            while chunk := stream.readline(LONGEST + 1):
+            while chunk := stream.readline(longest + 1):
                 number += 1
                 if number > MOST_LINES:
                     raise problem(path, f"has over {MOST_LINES} lines; cut it into parts")
-                yield _text(path, number, chunk)
+                yield _text(path, number, chunk, longest)
     except EOFError as error:
         raise problem(path, "the gzip data end early; fetch the file again", line=number + 1) from error
     except (gzip.BadGzipFile, zlib.error) as error:
@@ -65,9 +65,9 @@ def lines(path: pathlib.Path) -> Iterator[str]:
         raise problem(path, f"cannot be read: {reason}; name a file that can") from error
 
 
-def _text(path: pathlib.Path, number: int, chunk: bytes) -> str:
-    if len(chunk) > LONGEST:
-        raise problem(path, f"longer than {LONGEST} bytes; a trace has one job a line", line=number)
+def _text(path: pathlib.Path, number: int, chunk: bytes, longest: int) -> str:
+    if len(chunk) > longest:
+        raise problem(path, f"longer than {longest} bytes; a trace has one job a line", line=number)
     if number == 1:
         chunk = chunk.removeprefix(_BOM)
     try:
