@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from lstqueue.engine import fit, foresight, kept, model, order, verdict
 from lstqueue.engine.gangs import PPM
+from lstqueue.engine.standing import Standing
 
 
 def in_order(known: kept.Kept) -> Iterator[order.Turn]:
@@ -41,22 +42,22 @@ def judged(known: kept.Kept, turn: order.Turn) -> bool:
         return False
     if known.codes.get(job.uid) in fit.NEVER_FITS:
         return False
-    return known.queues[job.queue].promise_budget > 0 or small(known, turn)
+    return known.queues[job.queue].promise_budget > 0 or small(known, here)
 
 
-def in_time(turn: order.Turn) -> bool:
+def in_time(here: Standing) -> bool:
     """Whether a job may be promised its own deadline: it would hold, were the job alone."""
-    here, deadline = turn.standing, turn.standing.job.deadline
+    deadline = here.job.deadline
     ends = here.finish is not None and deadline is not None and here.finish.hi <= deadline
     return ends and here.band is model.Band.DEADLINE and not here.hopeless
 
 
-def small(known: kept.Kept, turn: order.Turn) -> bool:
+def small(known: kept.Kept, here: Standing) -> bool:
     """Whether a job needs no budget to be promised: it asks for little, or there was no overload."""
-    left = turn.standing.left
-    if left is None:
+    if here.left is None:
         return False
-    return _quiet(known) or turn.gang.share * left.hi <= known.config.promise_area * PPM * model.HOUR
+    area = known.world.gang(here.job).share * here.left.hi
+    return _quiet(known) or area <= known.config.promise_area * PPM * model.HOUR
 
 
 def _quiet(known: kept.Kept) -> bool:

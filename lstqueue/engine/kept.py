@@ -88,7 +88,7 @@ class Promised:
     leave for their own, `made` the slots that are new or moved, `lost` the promises that cannot be kept.
     `doubts` say why slots that are not given up yet could not be had as things are. `soonest` are the
     earliest deadlines that would be promised to those that get none, where there is one; `round` is whom of
-    those the next passes look at again.
+    those the next passes look at again. `sweeps` are the jobs of each that are promised together.
     `entries` are what is owed as the pass begins; it `fits` if it has its room, and `near` is a
     calendar of what of it begins before a time (ms since the epoch). `ahead` are the slots that
     others may be in, by their starts (ms since the epoch) and the uids of their owners.
@@ -101,6 +101,7 @@ class Promised:
     lost: dict[str, model.Revoke] = field(default_factory=dict)
     doubts: dict[str, str] = field(default_factory=dict)
     round: model.Round | None = None
+    sweeps: dict[str, dict[str, order.Turn | None]] | None = None
     soonest: dict[str, int | None] = field(default_factory=dict)
     entries: list[calendar.Entry] | None = None
     near: tuple[int, calendar.Calendar] | None = None

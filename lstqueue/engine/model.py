@@ -177,7 +177,8 @@ class Job:
     that it `stays` means that nobody can have it leave. `displaced_by` are the jobs (uids) it was suspended
     for and of which it may not make victims yet. `value` weighs it. `keeps_band`: late, it keeps its rank.
 
-    Jobs of one `sweep` ("" for none) are given up together in an overload.
+    Jobs of one `sweep` ("" for none) are given up together in an overload, and promised together once there
+    are `sweep_needs` of them, as many as have to succeed still.
 
     For words: `spare` says that its sweep has enough without it, so that it has no deadline here; `labelled`
     that its user wrote labels and annotations on a Job instead of a spec, `expired` that its deadline was
@@ -223,6 +224,7 @@ class Job:
     keeps_band: bool = False
     served: int = 0
     sweep: str = ""
+    sweep_needs: int = 0
     spare: bool = False
     labelled: bool = False
     expired: bool = False

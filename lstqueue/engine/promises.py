@@ -14,6 +14,7 @@ slot is looked for whenever all are forecast anew.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 from lstqueue.engine import (
     budget,
@@ -30,6 +31,7 @@ from lstqueue.engine import (
     rounds,
     seats,
     slots,
+    sweeps,
     tenure,
 )
 from lstqueue.engine.standing import Standing
@@ -262,50 +264,64 @@ def step(known: kept.Kept) -> None:
     if looked:
         slots.complete(known)
     for turn in looked:
-        if candidates.in_time(turn):
-            _promise(known, turn)
+        here = turn.standing
+        if here.job.uid not in known.promised.made and candidates.in_time(here):
+            _promise(known, [here] if not here.job.sweep else sweeps.missing(known, here.job))
     for turn in looked:
-        if turn.standing.job.uid in known.promised.made:
+        if turn.standing.job.uid not in known.promised.made:
+            known.promised.soonest[turn.standing.job.uid] = _soonest(known, turn)
+
+
+def _promise(known: kept.Kept, together: Sequence[Standing]) -> None:
+    """Find slots for some jobs, and promise them if so much may be promised: to all of them or to none."""
+    profile, before = slots.owing(known), dict[str, list[calendar.Entry]]()
+    for here in together:
+        job, found = here.job, _find(known, here)
+        if found is not None and (candidates.small(known, here) or budget.allows(known, job, found[0])):
+            before[job.uid] = list(profile.entries.get(job.uid, ()))
+            _make(known, job, *found)
             continue
-        known.promised.soonest[turn.standing.job.uid] = _soonest(known, turn)
+        for uid, entries in before.items():
+            del known.promised.made[uid]
+            profile.remove(uid)
+            for entry in entries:
+                profile.add(entry)
+        return
 
 
-def _promise(known: kept.Kept, turn: order.Turn) -> None:
-    """Find a slot, and promise it if so much may be promised."""
-    job, found = turn.standing.job, _find(known, turn)
-    if found is not None and (candidates.small(known, turn) or budget.allows(known, job, found[0])):
-        _make(known, job, *found)
-
-
-def _find(known: kept.Kept, turn: order.Turn) -> tuple[model.Slot, room.Release] | None:
-    """A slot for a job; for one that starts now where it starts, if it can be."""
-    here, job = turn.standing, turn.standing.job
-    assert here.left is not None
-    assert job.deadline is not None
-    uid, profile = job.uid, slots.owing(known)
-    taken = known.fitted.placed.get(uid)
+def _find(known: kept.Kept, here: Standing) -> tuple[model.Slot, room.Release] | None:
+    """A slot for a job; for one that runs, or starts now, where it is if it can be."""
+    job, taken = here.job, known.fitted.placed.get(here.job.uid)
+    groups = _running_at(job) if estimate.is_placed(job) else None
     if taken is not None:
         placed = room.by_group(taken, known.nodes)
         groups = tuple(placed[index] for index in range(len(job.groups)))
-        part = known.world.place(job, groups)
-        if seats.evictable(job, known.config) and not _on_spot(known, job, groups):
-            length = _length(known, job, here.left.hi)
-            earliest = known.now + 2 * known.config.slot_grace + job.grace
-            at = profile.latest_here(part, length=length, earliest=earliest, end=job.deadline)
-            if at is not None:
-                return model.Slot(groups, at, at + length, here.left.hi), part
-        own = profile.remove(uid)
-        slot = _stay(known, here, groups)
-        fits = slot is not None and profile.holds(calendar.Entry(uid, known.now, slot.finish, part))
-        for entry in own:
-            profile.add(entry)
-        if slot is not None and fits:
-            return slot, part
-        if not seats.evictable(job, known.config):
-            return None
-    if uid in known.staked:
-        return None  # it gets its verdict, and with it the promise, once it has its place
-    return _search(known, job, turn.gang, here.left.hi)
+    if groups is not None and (found := _where_it_is(known, here, groups)) is not None:
+        return found
+    stays = (taken is not None or estimate.is_placed(job)) and not seats.evictable(job, known.config)
+    if stays or job.uid in known.staked:
+        return None  # the owner of a claim is looked at again once it has its place
+    return _search(known, job, known.world.gang(job), needed(here, known.now, known.config))
+
+
+def _where_it_is(
+    known: kept.Kept, here: Standing, groups: tuple[model.GroupPlacement, ...]
+) -> tuple[model.Slot, room.Release] | None:
+    """A slot for a job in the place that it has, or is given now."""
+    job, profile, part = here.job, slots.owing(known), known.world.place(here.job, groups)
+    leaves = seats.evictable(job, known.config) and not estimate.is_placed(job)
+    if leaves and here.left is not None and job.deadline is not None and not _on_spot(known, job, groups):
+        length = _length(known, job, here.left.hi)
+        earliest = known.now + 2 * known.config.slot_grace + job.grace
+        at = profile.latest_here(part, length=length, earliest=earliest, end=job.deadline)
+        if at is not None:
+            return model.Slot(groups, at, at + length, here.left.hi), part
+    own = profile.remove(job.uid)
+    slot = _stay(known, here, groups)
+    fits = slot is not None and profile.holds(calendar.Entry(job.uid, known.now, slot.finish, part))
+    for entry in own:
+        profile.add(entry)
+    return (slot, part) if slot is not None and fits else None
 
 
 def _length(known: kept.Kept, job: model.Job, hi: int) -> int:
@@ -352,9 +368,12 @@ def _slot(
 
 
 def _soonest(known: kept.Kept, turn: order.Turn) -> int | None:
-    """The earliest deadline from its own on by which a job that waits would be promised to end."""
+    """The earliest deadline from its own on by which a job that waits would be promised to end.
+
+    Of one of a sweep it is not known, since it would be that of all of them.
+    """
     here, job = turn.standing, turn.standing.job
-    starts = job.uid in known.fitted.placed or job.uid in known.staked
+    starts = job.uid in known.fitted.placed or job.uid in known.staked or bool(job.sweep)
     firm = _firm(known, job, turn.gang)
     if starts or here.left is None or job.deadline is None or firm is None:
         return None
@@ -366,5 +385,5 @@ def _soonest(known: kept.Kept, turn: order.Turn) -> int | None:
     if found is None:
         return None
     slot, _ = _slot(known, job, found, length=length, hi=here.left.hi)
-    within = candidates.small(known, turn) or budget.allows(known, job, slot)
+    within = candidates.small(known, here) or budget.allows(known, job, slot)
     return slot.finish if within else None

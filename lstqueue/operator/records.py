@@ -55,8 +55,9 @@ class Record:
     which would be the gang's own fault. `books` keep how the pods of an existing Job stand to its places.
     `unreadable` says why nothing can be done with it as it is, and `odd` what kept us from its last step,
     until that is tried again; "" as a rule. `spare` says that its sweep has enough without it, `counts` that
-    its success is still wanted there. `source` says where its estimate comes from, `predicted` what that was,
-    `track` what was made of its reports of progress, and `misread` is the last of those that could not be
+    its success is still wanted there, `wanted` how many have to succeed there still. `source` says where its
+    estimate comes from, `predicted` what that was, `track` what was made of its reports of progress, and
+    `misread` is the last of those that could not be
     read. `untimely` says why time alone ends nothing of it until `untimely_until` (ms), after
     `untimely_tries`.
     """
@@ -92,6 +93,7 @@ class Record:
     odd: str = ""
     spare: bool = False
     counts: bool = False
+    wanted: int = 0
     source: str = ""
     predicted: model.Estimate | None = None
     track: progress.Track = progress.NONE

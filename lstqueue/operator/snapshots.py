@@ -179,6 +179,7 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         labelled=bool(job.unit_uid),
         expired=spec.expired,
         sweep=f"{job.namespace}/{spec.sweep}" if spec.sweep else "",
+        sweep_needs=record.wanted,
         spare=record.spare,
     )
 
