@@ -10,10 +10,13 @@ from lstqueue.engine import kept, model, order, share, windows
 
 def step(known: kept.Kept) -> None:
     """Line up those who wait."""
-    trying = []
+    trying, waiting = [], model.State.WAITING
+    open_to_all = {name for name, queue in known.queues.items() if order.bars_nobody(queue)}
     for uid in known.waiting:
         here = known.standings[uid]
-        if (code := _barred(known, here.job)) is not None:
+        job = here.job
+        plain = job.state is waiting and job.queue in open_to_all
+        if not plain and (code := _barred(known, job)) is not None:
             known.codes[uid] = code
         elif uid not in known.claims.admit and uid not in known.promised.claim:
             trying.append(here)

@@ -216,5 +216,10 @@ def barred(job: model.Job, queues: Mapping[str, model.Queue]) -> model.Code | No
     return None
 
 
+def bars_nobody(queue: model.Queue) -> bool:
+    """Whether whoever waits in a queue that is there, and is not held back itself, stands in line."""
+    return not (queue.conflict or queue.held or queue.drained) and queue.max_importance is None
+
+
 def _rank(turn: Turn) -> Rank:
     return turn.rank

@@ -88,6 +88,8 @@ def _look_at_triggers(known: kept.Kept, waits: Collection[int | None]) -> None:
 def _early(known: kept.Kept, turn: order.Turn) -> int | None:
     """For how many ms a job may have nobody suspended yet: none when <= 0, None when it never may."""
     here, config = turn.standing, known.config
+    if here.slack is None and not config.switches.by_rank:
+        return None  # without a deadline, as much of a long line is
     if rights.refusal(here, known.queues[turn.gang.queue], config) is not None:
         return None
     if config.switches.by_rank:

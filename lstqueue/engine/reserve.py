@@ -131,11 +131,10 @@ def step(known: kept.Kept) -> kept.Reservations:
     """Find out for whom room is kept from now on, where, and until when."""
     if known.config.reserve_most:
         keeper = _Keeper(known)
-        for turn in known.line:
+        for turn in filter(functools.partial(_waits_for_room, known), known.line):
             if keeper.full:
                 break
-            if _waits_for_room(known, turn):
-                keeper.keep(turn)
+            keeper.keep(turn)
         keeper.give_up()
     return known.reservations
 
