@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import sys
 from typing import Any
 
 import click
@@ -11,8 +12,23 @@ from click.core import ParameterSource
 import lstqueue
 from lstqueue import cli_evaluate
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class _Interruptible(click.Group):
+    """Ends in a word after Ctrl-C, whatever it was about to do, imports included."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+
+
+@click.group(cls=_Interruptible, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(lstqueue.__version__, prog_name="lstqueue")
 def main() -> None:
     """Run gangs on Kubernetes as a whole or not at all, least slack first."""
@@ -175,17 +191,13 @@ def demo(
     else:
         flags = {"speed": "--speed", "kubeconfig": "--kubeconfig", "probe_port": "--probe-port"}
         _refuse_options(context, flags, "is for --serve; leave it out, or add that")
+    if serve:
+        from lstqueue.demo import serve as serving
 
-    def job() -> int:
-        if serve:
-            from lstqueue.demo import serve as serving
+        sys.exit(serving.run(serving.Options(options["nodes"], speed, kubeconfig, probe_port)))
+    from lstqueue.demo import command
 
-            return serving.run(serving.Options(options["nodes"], speed, kubeconfig, probe_port))
-        from lstqueue.demo import command
-
-        return command.run(**options)
-
-    cli_evaluate.leave(job)
+    sys.exit(command.run(**options))
 
 
 @main.group()

@@ -8,16 +8,12 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from lstqueue import cli_options
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
 
 
 @click.command("run")
@@ -46,20 +42,16 @@ def run(context: click.Context, /, *, through: str | None, **options: Any) -> No
     Nothing but the world is simulated: plans are made by the very code that the operator runs. The same
     options give the same events, and so the same digest. Exits with 1 when an invariant was broken.
     """
+    from lstqueue.evaluate import command
+    from lstqueue.evaluate.report import settings
 
-    def job() -> int:
-        from lstqueue.evaluate import command
-        from lstqueue.evaluate.report import settings
+    told, line = settings.of(context), settings.command(context)
+    asked = command.Options(**cli_options.costed(options), told=told, line=line)
+    if through is None:
+        sys.exit(command.run(asked))
+    from lstqueue.through import command as whole
 
-        told, line = settings.of(context), settings.command(context)
-        asked = command.Options(**cli_options.costed(options), told=told, line=line)
-        if through is None:
-            return command.run(asked)
-        from lstqueue.through import command as whole
-
-        return whole.run(asked)
-
-    leave(job)
+    sys.exit(whole.run(asked))
 
 
 @click.command("compare")
@@ -79,15 +71,11 @@ def compare(context: click.Context, /, **options: Any) -> None:
     All policies meet the same jobs, deadlines and mishaps for one seed, so differences are taken by seed. A
     trace is judged by itself; nothing is averaged over traces. Exits with 1 when an invariant was broken.
     """
+    from lstqueue.evaluate import compare
+    from lstqueue.evaluate.report import settings
 
-    def job() -> int:
-        from lstqueue.evaluate import compare
-        from lstqueue.evaluate.report import settings
-
-        told, line = settings.of(context), settings.command(context)
-        return compare.run(compare.Asked(**cli_options.costed(options), told=told, line=line))
-
-    leave(job)
+    told, line = settings.of(context), settings.command(context)
+    sys.exit(compare.run(compare.Asked(**cli_options.costed(options), told=told, line=line)))
 
 
 @click.command("sweep")
@@ -107,24 +95,19 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     Say everything else as for `compare`; what varies need not be said. At each value all policies meet the
     same jobs, deadlines and mishaps for one seed. Exits with 1 when an invariant was broken.
     """
+    from lstqueue.evaluate import compare, sweep
+    from lstqueue.evaluate.report import settings
 
-    def job() -> int:
-        from lstqueue.evaluate import compare, sweep
-        from lstqueue.evaluate.report import settings
-
-        told, line = settings.of(context), settings.command(context)
-        vary = sweep.parse(options.pop("vary"))
-        if context.get_parameter_source(vary.parameter) is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"--{vary.name} is what --vary varies; leave one of them out")
-        (option,) = [one for one in context.command.params if one.name == vary.parameter]
-        made = tuple([option.type.convert(value, option, context) for value in vary.values])
-        vary = dataclasses.replace(vary, made=made)
-        traces = (options.pop("trace_spec"),)
-        return sweep.run(
-            compare.Asked(trace_specs=traces, **cli_options.costed(options), told=told, line=line), vary
-        )
-
-    leave(job)
+    told, line = settings.of(context), settings.command(context)
+    vary = sweep.parse(options.pop("vary"))
+    if context.get_parameter_source(vary.parameter) is not ParameterSource.DEFAULT:
+        raise click.UsageError(f"--{vary.name} is what --vary varies; leave one of them out")
+    (option,) = [one for one in context.command.params if one.name == vary.parameter]
+    made = tuple([option.type.convert(value, option, context) for value in vary.values])
+    vary = dataclasses.replace(vary, made=made)
+    traces = (options.pop("trace_spec"),)
+    asked = compare.Asked(trace_specs=traces, **cli_options.costed(options), told=told, line=line)
+    sys.exit(sweep.run(asked, vary))
 
 
 @click.command("bound")
@@ -152,20 +135,6 @@ def bound(**options: Any) -> None:
 
     Needs the solvers of the extra `evaluate`.
     """
+    from lstqueue.evaluate import bounding
 
-    def job() -> int:
-        from lstqueue.evaluate import bounding
-
-        return bounding.run(bounding.Asked(**cli_options.costed(options)))
-
-    leave(job)
-
-
-def leave(job: Callable[[], int]) -> None:
-    """Do it and leave with its exit code, in a word after Ctrl-C; imports are a part of it."""
-    try:
-        code = job()
-    except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
-        code = INTERRUPTED
-    sys.exit(code)
+    sys.exit(bounding.run(bounding.Asked(**cli_options.costed(options))))

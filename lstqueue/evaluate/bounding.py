@@ -9,10 +9,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
-from rich import console, progress, table
+from rich import console, table
 
 from lstqueue.api import durations
-from lstqueue.evaluate import bounds, bounds_exact, deadlines, files, options, output, setup, traces, workload
+from lstqueue.evaluate import (
+    bounds,
+    bounds_exact,
+    deadlines,
+    files,
+    interrupts,
+    options,
+    output,
+    setup,
+    traces,
+    workload,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,15 +85,15 @@ def _work_out(
         steps["preemptive"] = lambda: proof(bounds_exact.preemptive)
         steps["rigid"] = lambda: proof(bounds_exact.rigid)
     rows: dict[str, dict[str, Any]] = {}
-    with progress.Progress(console=console.Console(stderr=True), transient=True) as bars:
-        bar = bars.add_task("bounds", total=len(steps))
-        for name, step in steps.items():
-            bars.update(bar, description=name)
+    terminal = console.Console(stderr=True)
+    for name, step in steps.items():
+        # No bar: a process that ends while one is drawn leaves the terminal without a cursor.
+        terminal.print(f"{name} bound ...", highlight=False)
+        with interrupts.deadly():
             rows[name] = step()
-            if name == "rigid":  # what holds for any policy holds for these
-                best = min(row["met"] for row in rows.values())
-                rows[name] |= {"met": best, "share": min(row["share"] for row in rows.values())}
-            bars.advance(bar)
+        if name == "rigid":  # what holds for any policy holds for these
+            best = min(row["met"] for row in rows.values())
+            rows[name] |= {"met": best, "share": min(row["share"] for row in rows.values())}
     return rows
 
 

@@ -22,6 +22,7 @@ from lstqueue.evaluate import (
     estimates,
     figures,
     foreknowledge,
+    interrupts,
     lives,
     options,
     output,
@@ -183,7 +184,8 @@ def _bound(made: Prepared) -> float:
     shape, costs, (since, until) = made.shape, made.costs, made.replay.counted
     works = [work for work in made.load.works if since <= work.submit <= until]
     try:
-        return bounds.fluid(works, shape.gpus, launch=costs.bind + costs.launch).share
+        with interrupts.deadly():
+            return bounds.fluid(works, shape.gpus, launch=costs.bind + costs.launch).share
     except bounds.BoundError as error:
         raise click.ClickException(str(error)) from error
 

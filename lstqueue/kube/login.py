@@ -35,6 +35,7 @@ _UNUSABLE = (
     KeyError,
     TypeError,
     AttributeError,
+    RecursionError,
 )
 
 

@@ -94,7 +94,7 @@ class Book:
     def _uid(self, line: bytes, number: int) -> str:
         try:
             return rows.uid_of(json.loads(line)["key"])
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise BookError(
                 f"{self.path}, line {number}: is nothing that `lstqueue record` wrote; name another file"
             ) from error

@@ -82,7 +82,7 @@ async def test_arguments_that_do_not_work_are_named(arguments, message):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", "a: b", "\t{", "clusters: 3", "current-context: x\ncontexts: []"]
+    "content", ["[" * 500, "", "[]", "a: b", "\t{", "clusters: 3", "current-context: x\ncontexts: []"]
 )
 async def test_a_malformed_kubeconfig_is_one_kind_of_error(tmp_path, content):
     path = tmp_path / "config"

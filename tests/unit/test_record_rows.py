@@ -162,10 +162,11 @@ def test_a_recorder_that_was_killed_goes_on_where_it_was(tmp_path: pathlib.Path)
 
 def test_a_file_of_somebody_else_or_in_use_or_in_no_folder_is_refused(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "notes.txt"
-    path.write_text("mine\n")
-    with pytest.raises(book.BookError, match="line 1: is nothing that `lstqueue record` wrote"):
-        book.Book(path)
-    assert path.read_text() == "mine\n"
+    for text in ("mine\n", "[" * 100_000 + "\n"):
+        path.write_text(text)
+        with pytest.raises(book.BookError, match="line 1: is nothing that `lstqueue record` wrote"):
+            book.Book(path)
+        assert path.read_text() == text
     with book.Book(tmp_path / "trace.jsonl"), pytest.raises(book.BookError, match="another process"):
         book.Book(tmp_path / "trace.jsonl")
     with pytest.raises(book.BookError, match="No such file or directory"):
