@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from lstqueue.engine import estimate, invariants, model
+from lstqueue.engine import estimate, invariants, means, model, quota
 from lstqueue.engine.invariants import Amounts, Rule, Violation
 from lstqueue.topology import eligibility
 
@@ -43,6 +43,7 @@ def of_plan(snapshot: model.Snapshot, plan: model.Plan, config: model.Config) ->
         job = jobs.get(suspend.uid)
         if suspend.why is model.Why.PROMISED and (job is None or job.slot is None):
             found.append(Violation(Rule.PROMISE, suspend.uid, "it leaves for a slot that it has not"))
+    found += [Violation(Rule.PROMISE, uid, "beyond the budget") for uid in _beyond(snapshot, plan, config)]
     before = {(one.subject, one.detail) for one in _crowded(snapshot, {}, (), plan.now, config)}
     slots = {promise.uid: promise.slot for promise in plan.promise}
     after = _crowded(snapshot, slots, plan.admit, plan.now, config)
@@ -77,6 +78,54 @@ def _problems(
             )
             if not fine and not runs:
                 yield f"group {group.name} may not run on {name}"
+
+
+def _beyond(snapshot: model.Snapshot, plan: model.Plan, config: model.Config) -> Iterator[str]:
+    """Whose new promise is neither small nor, with those before it in the plan, within its queue's budget."""
+    at, now = snapshot.shed_at, plan.now
+    if not plan.sheds and (not at or now - at >= config.promise_quiet):
+        return
+    lost = {one.uid for one in plan.revoke}
+    standing = [one for one in _slots(snapshot, {}, now, config) if one.job.uid not in lost]
+    held = {one.job.uid: one for one in standing}
+    made = {one.job.uid: one for one in _slots(snapshot, dict(_new(plan)), now, config)}
+    queues = {queue.name: queue for queue in snapshot.queues}
+    for uid, _ in _new(plan):
+        held[uid], queue, job = made[uid], queues[made[uid].job.queue], made[uid].job
+        if job.slot is not None or _area(snapshot, queue, job, config) <= config.promise_area * model.HOUR:
+            continue
+        parts = means.Means(queue, snapshot.nodes)
+        mine = sorted(
+            (one for one in held.values() if one.job.queue == queue.name), key=lambda one: one.until
+        )
+        total = 0
+        for one in mine:
+            total += parts.whole(one.job) * (one.until - max(one.since, now))
+            if one.until >= made[uid].until and total > queue.promise_budget * (one.until - now):
+                yield uid
+                break
+
+
+def _new(plan: model.Plan) -> list[tuple[str, model.Slot]]:
+    return [(promise.uid, promise.slot) for promise in plan.promise]
+
+
+def _area(snapshot: model.Snapshot, queue: model.Queue, job: model.Job, config: model.Config) -> float:
+    """What a job asks for at most, in ms of all of the first pool that each group may use."""
+    left = estimate.remaining(job, config)
+    wanted: dict[model.Pool, Amounts] = {}
+    for group in job.groups:
+        pool = quota.listing(queue.pools, group)[0]
+        for name, amount in group.shape.requests:
+            there = wanted.setdefault(pool, {})
+            there[name] = there.get(name, 0) + amount * group.count
+    share = 0  # in whole ppm, as everywhere
+    for pool, amounts in wanted.items():
+        some = [node for node in snapshot.nodes if set(pool.selector) <= set(node.labels)]
+        for name, amount in amounts.items():
+            has = sum(dict(node.allocatable).get(name, 0) for node in some)
+            share = max(share, amount * means.PPM // max(has, 1))
+    return 0.0 if left is None else share * left.hi / means.PPM
 
 
 def _crowded(

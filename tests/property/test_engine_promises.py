@@ -99,3 +99,17 @@ def test_what_was_promised_is_kept_beside_windows(
     works: list[workload.Work], costs: lives.Costs, pass_every: int, grace: int, queue: model.Queue
 ) -> None:
     keep(works, costs, pass_every, grace, queue)
+
+
+@pytest.mark.slow
+@settings(max_examples=effort.examples(15), deadline=None)
+@pytest.mark.timeout(3600)
+@given(traces(), COSTS, st.sampled_from([0, 100_000, 400_000]), st.sampled_from([0.1, 0.5]))
+def test_no_more_is_promised_in_an_overload_than_a_budget_allows(
+    works: list[workload.Work], costs: lives.Costs, budget: int, area: float
+) -> None:
+    """What is promised is looked at in every pass (`pledges`)."""
+    config = dataclasses.replace(CONFIG, promise_area=area)
+    queue = dataclasses.replace(TIERED, promise_budget=budget)
+    ran = replays.run(works, nodes=2, costs=costs, pass_every=20 * SECOND, config=config, queue=queue)
+    assert [life.work.key for life in ran.outcome.lives if life.broken is not None] == []
