@@ -6,6 +6,7 @@ own, so that two operators in one process (as in tests) do not meet.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -32,86 +33,54 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = prometheus.CollectorRegistry()
-        self.pass_seconds = prometheus.Histogram(
-            "lstqueue_pass_seconds",
-            "Time of one decision pass, snapshot included",
-            buckets=_PASS_BUCKETS,
-            registry=self.registry,
+        histogram = functools.partial(prometheus.Histogram, registry=self.registry)
+        gauge = functools.partial(prometheus.Gauge, registry=self.registry)
+        counter = functools.partial(prometheus.Counter, registry=self.registry)
+        self.pass_seconds = histogram(
+            "lstqueue_pass_seconds", "Time of one decision pass, snapshot included", buckets=_PASS_BUCKETS
         )
-        self.leader = prometheus.Gauge(
-            "lstqueue_leader", "1 while this process may decide and write, else 0", registry=self.registry
+        self.leader = gauge("lstqueue_leader", "1 while this process may decide and write, else 0")
+        self.jobs = gauge("lstqueue_jobs", "DeadlineJobs by what the last pass saw", ["state"])
+        self.admissions = counter("lstqueue_admissions", "Committed admissions", ["namespace", "queue"])
+        self.wait_seconds = histogram(
+            "lstqueue_wait_seconds", "From creation to the first admission", ["queue"], buckets=_WAIT_BUCKETS
         )
-        self.jobs = prometheus.Gauge(
-            "lstqueue_jobs", "DeadlineJobs by what the last pass saw", ["state"], registry=self.registry
-        )
-        self.admissions = prometheus.Counter(
-            "lstqueue_admissions", "Committed admissions", ["namespace", "queue"], registry=self.registry
-        )
-        self.wait_seconds = prometheus.Histogram(
-            "lstqueue_wait_seconds",
-            "From creation to the first admission",
-            ["queue"],
-            buckets=_WAIT_BUCKETS,
-            registry=self.registry,
-        )
-        self.finished = prometheus.Counter(
+        self.finished = counter(
             "lstqueue_finished",
             "DeadlineJobs that ended; deadline is met, missed or none, queue empty if never admitted",
             ["namespace", "queue", "phase", "deadline"],
-            registry=self.registry,
         )
-        self.suspensions = prometheus.Counter(
-            "lstqueue_suspensions",
-            "Gangs that were suspended, by reason",
-            ["namespace", "queue", "reason"],
-            registry=self.registry,
+        self.suspensions = counter(
+            "lstqueue_suspensions", "Gangs that were suspended, by reason", ["namespace", "queue", "reason"]
         )
-        self.promises = prometheus.Counter(
+        self.promises = counter(
             "lstqueue_promises",
             "Deadlines that were promised (Promised), and promises taken back, by why",
             ["namespace", "queue", "what"],
-            registry=self.registry,
         )
-        self.write_errors = prometheus.Counter(
-            "lstqueue_write_errors", "Writes that failed, by reason", ["reason"], registry=self.registry
-        )
-        self.backlog = prometheus.Gauge(
-            "lstqueue_write_backlog", "Writes that have not begun", registry=self.registry
-        )
-        self.relists = prometheus.Gauge(
-            "lstqueue_reflector_relists", "Complete relists by kind", ["kind"], registry=self.registry
-        )
-        self.requests = prometheus.Gauge(
-            "lstqueue_api_requests",
-            "Requests sent to the API server",
-            ["verb", "kind"],
-            registry=self.registry,
-        )
-        self.request_errors = prometheus.Gauge(
+        self.write_errors = counter("lstqueue_write_errors", "Writes that failed, by reason", ["reason"])
+        self.backlog = gauge("lstqueue_write_backlog", "Writes that have not begun")
+        self.relists = gauge("lstqueue_reflector_relists", "Complete relists by kind", ["kind"])
+        self.requests = gauge("lstqueue_api_requests", "Requests sent to the API server", ["verb", "kind"])
+        self.request_errors = gauge(
             "lstqueue_api_request_errors",
             "Requests refused or unanswered (status 0)",
             ["verb", "kind", "status"],
-            registry=self.registry,
         )
-        self.throttled = prometheus.Gauge(
-            "lstqueue_throttled_seconds", "Time that writes have waited for the limit", registry=self.registry
-        )
-        self.unreadable = prometheus.Gauge(
+        self.throttled = gauge("lstqueue_throttled_seconds", "Time that writes have waited for the limit")
+        self.unreadable = gauge(
             "lstqueue_objects_left_aside",
             "How often an object could not be dealt with, which is a defect of lstqueue; the log says more",
             ["kind"],
-            registry=self.registry,
         )
-        self.clock_ahead = prometheus.Gauge(
+        self.clock_ahead = gauge(
             "lstqueue_clock_ahead_seconds",
             "By how much our clock was ahead of the API server's when something was to end for want of time",
-            registry=self.registry,
         )
-        self.events = prometheus.Gauge(
+        self.events = gauge(
             "lstqueue_events",
             "Events for users' jobs: sent, failed (given up), dropped (too many waited)",
             ["outcome"],
-            registry=self.registry,
         )
 
     def passed(self, plan: model.Plan, seconds: float, backlog: int) -> None:

@@ -1,22 +1,31 @@
 """From the cache to the engine's Snapshot: what each job is charged, on which node, and where it stands.
 
-The rule of the ledger: a pod that is bound and not Succeeded or Failed is charged where it is, and one that
-was let go where it is pinned to, since it may be bound there at any moment; a member that an admission places
-and that is neither of them nor finished is held on its node, for as long as the phase says that the gang is
-to run there. Nothing else holds room.
+What holds room is the business of `charges`, and what is left of jobs that are no more, or that nobody can
+tell, that of `remains`; here each job is put together as the engine is to see it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from lstqueue.api import errors
 from lstqueue.engine import history, model, standing
-from lstqueue.jobs import batch, podspec, slots, views
+from lstqueue.jobs import podspec, slots, views
 from lstqueue.operator import cache as caches
-from lstqueue.operator import fitting, holding, ledger, lenient, predictions, records, runs, setbacks, sweeps
+from lstqueue.operator import (
+    charges,
+    fitting,
+    holding,
+    ledger,
+    lenient,
+    predictions,
+    records,
+    remains,
+    runs,
+    setbacks,
+    sweeps,
+)
 from lstqueue.operator import settings as all_settings
 from lstqueue.topology import model as topology
 
@@ -25,16 +34,10 @@ HOLDING = frozenset({Phase.ADMITTED, Phase.RUNNING, Phase.SUSPENDING})
 """Phases in which an admission holds room."""
 NO_SPEC = ledger.Spec("", (), "")
 """Stands for a spec that cannot be read."""
-NO_SHAPE = topology.PodShape(())
 DEFAULT_GRACE = 30
 """Seconds that Kubernetes gives pods which do not say how long they take to end."""
 LONGEST_GRACE = 365 * 86_400
 """Seconds that a pod may take to end and be believed."""
-UNREADABLE = (model.Group("unreadable", 1, topology.PodShape(())),)
-"""Stands for the groups of a job that nobody can tell: it is held back, and its user is told why."""
-
-Held = tuple[model.Group, model.Assigned]
-"""A group and where its pods are, or are to be; its number is still to be given."""
 
 
 def build(
@@ -74,11 +77,11 @@ def build(
             jobs.append(replace(record.engine_job, state=model.State.ENDING))
         lost = cache.left_behind(record) if record.pods else {}
         if lost:
-            jobs.append(_left_behind(record, lost))
+            jobs.append(remains.left_behind(record, lost))
     for uid, pods in cache.orphan_pods():
-        left = [pod for pod in pods.values() if _place(pod)]
+        left = [pod for pod in pods.values() if charges.place(pod)]
         if left and uid not in cache.records:
-            jobs.append(_orphan(uid, left))
+            jobs.append(remains.orphan(uid, left))
     return model.Snapshot(
         nodes=tuple(cache.engine_nodes()),
         queues=tuple(queue.as_of(now) for queue in cache.queues.values()),
@@ -120,7 +123,7 @@ def guarded(
         setbacks.put_off(record, settings, now)
         setbacks.leave_aside(record, problem)
         cache.touch(record.ledger.uid)
-    return _unreadable(record, now)
+    return remains.unreadable(record, now, published=record.said or _published(record.ledger))
 
 
 def engine_job(record: caches.Record, cache: caches.Cache, settings: all_settings.Settings) -> model.Job:
@@ -131,7 +134,7 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
     spec = cache.spec_of(job) or NO_SPEC
     admission = record.assumed or (status.admission if status.phase in HOLDING else None)
     left = cache.left_behind(record)
-    assigned = tuple(_assigned(record, admission, left))
+    assigned = tuple(charges.assigned(record, admission, left))
     state = _state(record, status.phase, assigned)
     held_back = holding.back(record, cache)[1] if state is model.State.WAITING else ""
     if held_back:
@@ -252,7 +255,7 @@ def _queue(
     if admission is not None:
         return admission.queue
     for uid, pod in record.pods.items():
-        if pod.charge and _place(pod) and uid not in left:
+        if pod.charge and charges.place(pod) and uid not in left:
             return pod.charge.partition("/")[0]
     return cache.queue_of(record.ledger)
 
@@ -298,73 +301,6 @@ def _expected(
     return found
 
 
-def _assigned(
-    record: caches.Record, admission: ledger.Admission | None, left: Mapping[str, views.PodView]
-) -> Iterable[model.Assigned]:
-    """Yield what the job is charged by (group, pool, node), pods `left` behind on dead nodes apart."""
-    groups = [name for name, _ in _groups(record, admission)]
-    pools = {group.name: group.pool for group in admission.groups} if admission is not None else {}
-    bound: Counter[tuple[str, str, str]] = Counter()
-    held: Counter[tuple[str, str, str]] = Counter()
-    for uid, pod in record.pods.items():
-        if uid not in left and (node := _place(pod)):
-            # The admission has the word: the annotation is on a pod its user may edit.
-            pool = pools.get(pod.group) or pod.charge.partition("/")[2]
-            (bound if pod.node else held)[pod.group, pool, node] += 1
-    there = set() if record.assumed is not None else _there(record)
-    for group in admission.groups if admission is not None else ():
-        offset = _offset(record, group.name)
-        for node, ranks in group.nodes:
-            missing = sum((group.name, rank - offset) not in there for rank in ranks)
-            if missing:
-                held[group.name, group.pool, node] += missing
-    for key in sorted(bound.keys() | held.keys()):
-        name, pool, node = key
-        if name in groups:
-            yield model.Assigned(
-                group=groups.index(name),
-                pool=pool,
-                node=node,
-                bound=bound[key],
-                held=held[key],
-            )
-
-
-def _place(pod: views.PodView) -> str:
-    """Return the node on which a pod takes room, or may at any moment, "" for none."""
-    return "" if pod.gone else pod.node or pod.aim
-
-
-def _there(record: caches.Record) -> set[tuple[str, int]]:
-    """Return the members of this very run, (group, index), that need no other hold: let go, or through.
-
-    Only what a Job of ours made is one, even if that Job was deleted since. One that failed will come back.
-    That one is through is the word of its Job (see `members`): a pod that succeeded is held for until that
-    has counted it.
-    """
-    restarts, attempt = record.ledger.status.restarts, record.ledger.status.attempt
-    makers = record.children.keys()
-    there: set[tuple[str, int]] = set()
-    for pod in record.pods.values():
-        # An existing Job makes the pods of all attempts: one left on a dead node stands for nobody now.
-        ours = pod.attempt == attempt or (record.unit is None and pod.owner in makers)
-        if ours and pod.restart == restarts and _place(pod):
-            there.add((pod.group, pod.index))
-    for child in record.children.values():
-        if child.restart == restarts:
-            there |= {(child.group, index) for index in child.done}
-    return there
-
-
-def _offset(record: caches.Record, group: str) -> int:
-    total = 0
-    for name, replicas in record.ledger.spec.groups if record.ledger.spec else ():
-        if name == group:
-            return total
-        total += replicas
-    return total
-
-
 def _shapes_without_intake(
     record: caches.Record, admission: ledger.Admission | None
 ) -> tuple[model.Group, ...]:
@@ -373,9 +309,9 @@ def _shapes_without_intake(
     Templates lack what LimitRanges and RuntimeClasses add; those of gangs that own nothing are not looked
     at, since nobody has vouched for them yet.
     """
-    groups = _groups(record, admission)
+    groups = charges.groups(record, admission)
     if not groups:
-        return UNREADABLE
+        return remains.UNREADABLE
     shapes: dict[str, topology.PodShape] = {}
     status = record.ledger.status
     if admission is not None or status.claim is not None or status.slot is not None:
@@ -385,116 +321,11 @@ def _shapes_without_intake(
             except errors.BadValueError:
                 continue
     for pod in record.pods.values():
-        shapes[pod.group] = replace(shapes.get(pod.group, NO_SHAPE), requests=pod.requests)
-    return tuple(model.Group(name, replicas, shapes.get(name, NO_SHAPE)) for name, replicas in groups)
-
-
-def _groups(record: caches.Record, admission: ledger.Admission | None) -> tuple[tuple[str, int], ...]:
-    """Return the groups of a job; of an existing one that is not known (any more), as far as it is charged.
-
-    Its pods hold room and quota until they are gone, whatever has become of the Job that made them.
-    """
-    spec = record.ledger.spec
-    if spec is None or spec.groups or spec.ref is None:
-        return spec.groups if spec is not None else ()
-    width = admission.width if admission is not None else len(record.pods)
-    return ((batch.GROUP, width),) if width else ()
+        shapes[pod.group] = replace(shapes.get(pod.group, charges.NO_SHAPE), requests=pod.requests)
+    return tuple(model.Group(name, replicas, shapes.get(name, charges.NO_SHAPE)) for name, replicas in groups)
 
 
 def _outlived(record: caches.Record, job: model.Job, now: int) -> bool:
     """Whether somebody who cannot be dealt with has had a claim for as long as it was made for."""
     stuck = record.unreadable or record.odd
     return bool(stuck) and job.claim is not None and job.claim.expires <= now
-
-
-def _unreadable(record: caches.Record, now: int) -> model.Job:
-    """Return what stands for a job that cannot be dealt with: nothing begins, and what it holds is held.
-
-    A claim is a hold, too, until it expires: like one that is not written yet it has nobody suspended, and
-    its owner does not start.
-    """
-    job, admission = record.ledger, record.assumed or record.ledger.status.admission
-    held = [*_by_pod(record.pods.values()), *_unmet(record, admission)]
-    claim = record.claiming or (job.status.claim if job.status.phase is Phase.CLAIMING else None)
-    if held or record.assumed is not None or (claim is not None and claim.expires <= now):
-        claim = None
-    groups = tuple(group for group, _ in held)
-    state = model.State.ENDING if held else model.State.HELD_BACK
-    if claim is not None:
-        claim, state = replace(claim, committed=False), model.State.CLAIMING
-        groups = _claiming_groups(record, claim)
-    charges = (pod.charge.partition("/")[0] for pod in record.pods.values() if pod.charge and _place(pod))
-    queue = admission.queue if admission is not None else next(charges, "")
-    named = job.spec.queue if job.spec is not None else ""
-    return model.Job(
-        uid=job.uid,
-        namespace=job.namespace,
-        name=job.name,
-        queue=job.status.claim_queue or named if claim is not None else queue,
-        groups=groups or UNREADABLE,
-        submit=job.created,
-        state=state,
-        held_back=(record.unreadable or record.odd) if state is model.State.HELD_BACK else "",
-        assigned=_numbered(held),
-        claim=claim,
-        published=record.said or _published(job),
-        words=lenient.text(lenient.mapping(job.spoken.get("pending")).get("message")),
-    )
-
-
-def _unmet(record: caches.Record, admission: ledger.Admission | None) -> Iterable[Held]:
-    """Yield the ranks of an admission that have no pod of their own yet, by group and node."""
-    shapes = {group.name: group.shape for group in record.shapes or ()}
-    there = set() if record.assumed is not None else _there(record)
-    for group in admission.groups if admission is not None else ():
-        offset = _offset(record, group.name)
-        for node, ranks in group.nodes:
-            # Ranks may be what cannot be read of it; none are no group.
-            if count := sum((group.name, rank - offset) not in there for rank in ranks):
-                made = model.Group(f"{group.name}/{node}", count, shapes.get(group.name, NO_SHAPE))
-                yield made, model.Assigned(0, group.pool, node, 0, count)
-
-
-def _claiming_groups(record: caches.Record, claim: model.Claim) -> tuple[model.Group, ...]:
-    """Return the groups of a claim, whose pods may not be known."""
-    shapes = dict(enumerate(group.shape for group in record.shapes or ()))
-    sizes = [sum(count for _, count in group.nodes) for group in claim.groups]
-    return tuple(model.Group(f"{i}", size, shapes.get(i, NO_SHAPE)) for i, size in enumerate(sizes))
-
-
-def _left_behind(record: caches.Record, left: Mapping[str, views.PodView]) -> model.Job:
-    """Return the pods that a gang lost to dead nodes: charged there, and to nobody's quota.
-
-    The quota is for what runs: a queue whose node died may use others instead.
-    """
-    return replace(_orphan(f"{record.ledger.uid}/left-behind", left.values()), queue="")
-
-
-def _orphan(uid: str, pods: Iterable[views.PodView]) -> model.Job:
-    """Return what is left of a DeadlineJob that was deleted: pods that still hold room and quota."""
-    left = sorted(pods, key=lambda pod: pod.name)
-    queue = next((pod.charge.partition("/")[0] for pod in left if pod.charge), "")
-    held = list(_by_pod(left))
-    return model.Job(
-        uid=uid,
-        namespace=left[0].namespace,
-        name=left[0].name,
-        queue=queue,
-        groups=tuple(group for group, _ in held),
-        submit=0,
-        state=model.State.ENDING,
-        assigned=_numbered(held),
-    )
-
-
-def _by_pod(pods: Iterable[views.PodView]) -> Iterable[Held]:
-    """Yield each pod that takes room as a group of its own."""
-    for pod in sorted(pods, key=lambda pod: pod.name):
-        if node := _place(pod):
-            pool, bound = pod.charge.partition("/")[2], int(bool(pod.node))
-            made = model.Group(pod.name, 1, topology.PodShape(pod.requests))
-            yield made, model.Assigned(0, pool, node, bound, 1 - bound)
-
-
-def _numbered(held: Iterable[Held]) -> tuple[model.Assigned, ...]:
-    return tuple(replace(part, group=index) for index, (_, part) in enumerate(held))
