@@ -152,10 +152,8 @@ class Calendar:
                 return begins, taken
         return None
 
-    def soonest(
-        self, alone: gangs.Alone, quotas: quota.Quota, *, length: int, earliest: int
-    ) -> tuple[int, room.Placement] | None:
-        """The first begin from `earliest` on of a time of `length` in which a gang fits, and where.
+    def soonest(self, alone: gangs.Alone, quotas: quota.Quota, *, length: int, earliest: int) -> int | None:
+        """The first begin from `earliest` on of a time of `length` in which a gang fits.
 
         Going on a place only gets free where something ends, and no more than `TRIES` of these are tried;
         None: it fits at none of them.
@@ -167,8 +165,8 @@ class Calendar:
             first, last = self._bins(begins, begins + length)
             if bad[first] != bad[last] or begins >= _NEVER:
                 continue
-            if (taken := self._place(alone, quotas, begins, length)) is not None:
-                return begins, taken
+            if self._place(alone, quotas, begins, length) is not None:
+                return begins
             tries -= 1
             if not tries:
                 break

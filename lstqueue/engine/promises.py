@@ -343,7 +343,10 @@ def _search(
     )
     if found is None:
         return None
-    return _slot(known, job, found, length=length, hi=hi)
+    start, taken = found
+    placed = room.by_group(taken, known.nodes)
+    groups = tuple(placed[index] for index in range(len(job.groups)))
+    return model.Slot(groups, start, start + length, hi), known.world.place(job, groups)
 
 
 def _firm(known: kept.Kept, job: model.Job, gang: gangs.Gang) -> gangs.Gang | None:
@@ -355,16 +358,6 @@ def _firm(known: kept.Kept, job: model.Job, gang: gangs.Gang) -> gangs.Gang | No
         return None
     firm = known.world.firm(gang)
     return firm if firm is gang or seats.evictable(job, known.config) else None
-
-
-def _slot(
-    known: kept.Kept, job: model.Job, found: tuple[int, room.Placement], *, length: int, hi: int
-) -> tuple[model.Slot, room.Release]:
-    """The slot of a place that was found, with its room."""
-    start, taken = found
-    placed = room.by_group(taken, known.nodes)
-    groups = tuple(placed[index] for index in range(len(job.groups)))
-    return model.Slot(groups, start, start + length, hi), known.world.place(job, groups)
 
 
 def _soonest(known: kept.Kept, turn: order.Turn) -> int | None:
@@ -379,11 +372,11 @@ def _soonest(known: kept.Kept, turn: order.Turn) -> int | None:
         return None
     length = _length(known, job, here.left.hi)
     earliest = max(known.now + 2 * known.config.slot_grace + job.grace, job.deadline - length)
-    found = slots.owing(known).soonest(
+    begins = slots.owing(known).soonest(
         known.world.alone(firm), known.free.quota, length=length, earliest=earliest
     )
-    if found is None:
+    if begins is None:
         return None
-    slot, _ = _slot(known, job, found, length=length, hi=here.left.hi)
+    slot = model.Slot((), begins, begins + length, here.left.hi)
     within = candidates.small(known, here) or budget.allows(known, job, slot)
     return slot.finish if within else None
