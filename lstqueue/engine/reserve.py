@@ -228,9 +228,10 @@ class _Keeper:
             return now < written.start + margin
         ends = self._departures
         sooner, in_time = (bisect.bisect_left(ends.times, written.start + by) for by in (-margin, margin + 1))
-        then = self._future().copy()
+        alone = self._known.world.alone(before.turn.gang)
+        then = self._future().alone(alone)
         ends.leave(then, 0, sooner)
-        if then.could_place(before.turn.gang):
+        if then.could_place(alone.gang):
             return False
         ends.leave(then, sooner, in_time)
         then.release_all([parts for at, parts in self._leaving if at > written.start + margin])
@@ -280,13 +281,14 @@ class _Keeper:
 
     def _search(self, turn: order.Turn) -> Found | None:
         """Where a gang fits first if nobody else starts and everybody leaves as late as they might."""
-        free = self._future()
-        first = self._departures.first(free, lambda then: then.could_place(turn.gang))
+        alone = self._known.world.alone(turn.gang)
+        free = self._future().alone(alone)
+        first = self._departures.first(free, lambda then: then.could_place(alone.gang))
         if first is None:
             return None
         count, then = first
         start = self._departures.times[count - 1] if count else self._known.now
-        taken = then.place(turn.gang)
+        taken = then.place(alone.gang)
         if taken is None:
             return None  # several groups: what fits is not found again in another order of pools
         placed = room.by_group(taken, self._known.nodes)

@@ -58,6 +58,10 @@ class Room:
         """An independent room in the same state."""
         return Room(self.ledger.copy(), self.quota.copy())
 
+    def alone(self, one: gangs.Alone) -> Room:
+        """A copy for one gang, so that what comes and goes is counted in its rows only."""
+        return Room(self.ledger.only(one.rows, one.wide), self.quota.copy())
+
     def empty(self) -> Room:
         """The room if nothing ran anywhere and every node were ready."""
         return Room(capacity.Ledger.empty(self.ledger.rows), self.quota.copy(unused=True))

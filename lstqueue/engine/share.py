@@ -121,11 +121,12 @@ class Keeper:
         if self._leaving is None:
             ends = sorted(_ends(known), key=_when)
             self._leaving = departures.Departures((at, [part]) for at, _, part in ends)
-        first = self._leaving.first(known.free, lambda then: then.could_place(turn.gang))
+        alone = known.world.alone(turn.gang)
+        first = self._leaving.first(known.free.alone(alone), lambda then: then.could_place(alone.gang))
         if first is None:
             return  # on nodes that are closed, or of quota that was lowered
         _, there = first
-        taken = there.place(turn.gang)
+        taken = there.place(alone.gang)
         if taken is None:
             return  # several groups: could_place tried another order of pools than place would now
         place = room.release_after(turn.gang.queue, taken, there)
