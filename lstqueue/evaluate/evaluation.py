@@ -124,9 +124,7 @@ def prepared(
     except setup.KNOWN as error:
         raise click.ClickException(str(error)) from error
     _check_claims(asked, policy, config)
-    books = None
-    if asked.invariants:
-        books = check.Books(nodes, spent, several=several, config=config)
+    books = check.Books(nodes, spent, several=several, config=config) if asked.invariants else None
     log = digest.Log(events)
     place = policy.world(
         nodes,

@@ -125,44 +125,9 @@ def read(raw: Mapping[str, Any]) -> QueueView:
         spec = gpuqueue.parse(raw)
     except errors.InvalidSpecError as error:
         return replace(empty, problem=str(error))
-    pools = tuple(
-        model.Pool(
-            name=pool.name,
-            selector=tuple(sorted(pool.node_selector.items())),
-            tolerations=podspec.tolerations(_raw_tolerations(pool)),
-            nominal=tuple(sorted((item.name, item.nominal) for item in pool.resources)),
-            limits=tuple(
-                sorted(
-                    (item.name, item.borrowing_limit)
-                    for item in pool.resources
-                    if item.borrowing_limit is not None
-                )
-            ),
-            spot=pool.spot,
-        )
-        for pool in spec.pools
-    )
     return replace(
         empty,
-        engine=model.Queue(
-            name=meta["name"],
-            order=model.Order(spec.order),
-            pools=pools,
-            max_importance=spec.max_importance,
-            preemption=model.Preemption(spec.preemption.within_queue),
-            min_run=spec.preemption.min_run_time,
-            cap=spec.preemption.max_per_job_per_day,
-            shedding=spec.overload.shedding,
-            best_effort_share=spec.overload.best_effort_share,
-            promise_budget=spec.overload.promise_budget,
-            held=spec.stop_policy is not gpuqueue.StopPolicy.NONE,
-            drained=spec.stop_policy is gpuqueue.StopPolicy.HOLD_AND_DRAIN,
-            observed=spec.mode is gpuqueue.Mode.OBSERVE,
-            cohort=spec.cohort or "",
-            reclaims=spec.preemption.reclaim_within_cohort is gpuqueue.Reclaim.ANY,
-            reclaim_grace=spec.preemption.reclaim_grace,
-            created=lenient.moment(meta.get("creationTimestamp")) or 0,
-        ),
+        engine=_engine(meta, spec),
         tolerations=tuple((pool.name, tuple(_raw_tolerations(pool))) for pool in spec.pools),
         namespace_selector=_demands(spec.namespace_selector),
         priority_classes=spec.priority_classes,
@@ -170,6 +135,41 @@ def read(raw: Mapping[str, Any]) -> QueueView:
         windows=spec.windows,
         bind_timeout=spec.bind_timeout,
         ready_timeout=spec.gang_ready_timeout,
+    )
+
+
+def _engine(meta: Mapping[str, Any], spec: gpuqueue.Spec) -> model.Queue:
+    """What the engine needs of a queue, but for its windows."""
+    return model.Queue(
+        name=meta["name"],
+        order=model.Order(spec.order),
+        pools=tuple(_pool(pool) for pool in spec.pools),
+        max_importance=spec.max_importance,
+        preemption=model.Preemption(spec.preemption.within_queue),
+        min_run=spec.preemption.min_run_time,
+        cap=spec.preemption.max_per_job_per_day,
+        shedding=spec.overload.shedding,
+        best_effort_share=spec.overload.best_effort_share,
+        promise_budget=spec.overload.promise_budget,
+        held=spec.stop_policy is not gpuqueue.StopPolicy.NONE,
+        drained=spec.stop_policy is gpuqueue.StopPolicy.HOLD_AND_DRAIN,
+        observed=spec.mode is gpuqueue.Mode.OBSERVE,
+        cohort=spec.cohort or "",
+        reclaims=spec.preemption.reclaim_within_cohort is gpuqueue.Reclaim.ANY,
+        reclaim_grace=spec.preemption.reclaim_grace,
+        created=lenient.moment(meta.get("creationTimestamp")) or 0,
+    )
+
+
+def _pool(pool: gpuqueue.Pool) -> model.Pool:
+    limits = [(one.name, one.borrowing_limit) for one in pool.resources if one.borrowing_limit is not None]
+    return model.Pool(
+        name=pool.name,
+        selector=tuple(sorted(pool.node_selector.items())),
+        tolerations=podspec.tolerations(_raw_tolerations(pool)),
+        nominal=tuple(sorted((item.name, item.nominal) for item in pool.resources)),
+        limits=tuple(sorted(limits)),
+        spot=pool.spot,
     )
 
 
