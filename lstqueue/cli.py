@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 import lstqueue
-from lstqueue import cli_evaluate
+from lstqueue import cli_evaluate, cli_options
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
@@ -26,6 +26,23 @@ class _Interruptible(click.Group):
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
+
+
+def _clustered(command: cli_options.Command) -> cli_options.Command:
+    """Add what says which cluster a command is about."""
+    return cli_options.several(
+        command,
+        (
+            click.option(
+                "--kubeconfig",
+                help="Path of a kubeconfig; without it KUBECONFIG, the pod's account, ~/.kube.",
+            ),
+            click.option("--context", help="Context of the kubeconfig."),
+            click.option(
+                "--url", help="URL of an API server that asks for no credentials, instead of a kubeconfig."
+            ),
+        ),
+    )
 
 
 @click.group(cls=_Interruptible, context_settings={"help_option_names": ["-h", "--help"]})
@@ -65,9 +82,7 @@ def crd(*, write: bool, check: bool, directory: pathlib.Path) -> None:
 
 
 @main.command()
-@click.option("--kubeconfig", help="Path of a kubeconfig; without it KUBECONFIG, the pod's account, ~/.kube.")
-@click.option("--context", help="Context of the kubeconfig.")
-@click.option("--url", help="URL of an API server that asks for no credentials, instead of a kubeconfig.")
+@_clustered
 @click.option("--probe-host", default="127.0.0.1", show_default=True, help="Where to serve the probes.")
 @click.option(
     "--probe-port",
@@ -103,9 +118,7 @@ def operator(*, writes_per_second: float, **options: Any) -> None:
 @click.option(
     "--out", required=True, type=click.Path(dir_okay=False, path_type=pathlib.Path), help="The file."
 )
-@click.option("--kubeconfig", help="Path of a kubeconfig; without it KUBECONFIG, the pod's account, ~/.kube.")
-@click.option("--context", help="Context of the kubeconfig.")
-@click.option("--url", help="URL of an API server that asks for no credentials, instead of a kubeconfig.")
+@_clustered
 @click.option("--namespace", help="Jobs of this namespace only.")
 @click.option(
     "--since", help="Jobs created since then only: a time, or a duration back from now, such as 7d."
@@ -136,12 +149,7 @@ def record(**options: Any) -> None:
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="Seed of the deadlines, which are drawn."
 )
-@click.option(
-    "--json",
-    "json_path",
-    type=click.Path(dir_okay=False, path_type=pathlib.Path),
-    help="Also write the figures to this file, in an existing folder.",
-)
+@cli_options.JSON
 @click.option(
     "--record",
     "record_path",

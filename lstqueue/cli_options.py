@@ -141,12 +141,12 @@ REPORT = click.option(
 
 def replayed(command: Command) -> Command:
     """Add what every replay may be told, but for the trace, the policy and the seed."""
-    return _with(command, (*_CLUSTER, *_LOAD, *_STARTS, *_WORLD, *_COUNTED))
+    return several(command, (*_CLUSTER, *_LOAD, *_STARTS, *_WORLD, *_COUNTED))
 
 
 def bounded(command: Command) -> Command:
     """Add what a bound depends on, but for the trace and the seed."""
-    return _with(command, (*_CLUSTER, *_LOAD, *_STARTS, *_COUNTED))
+    return several(command, (*_CLUSTER, *_LOAD, *_STARTS, *_COUNTED))
 
 
 BOUND = click.option(
@@ -159,7 +159,9 @@ SEED = click.option(
 
 def compared(least: int) -> Callable[[Command], Command]:
     """Add what a command is told that replays several policies and seeds, `least` of these by default."""
-    return lambda command: _with(command, (POLICIES, _seeds(least), PROCESSES, replayed, BOUND, JSON, REPORT))
+    return lambda command: several(
+        command, (POLICIES, _seeds(least), PROCESSES, replayed, BOUND, JSON, REPORT)
+    )
 
 
 POLICIES = click.option(
@@ -191,7 +193,8 @@ def costed(given: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in options.COSTS} | {"costs": costs}
 
 
-def _with(command: Command, options: tuple[Callable[[Command], Command], ...]) -> Command:
+def several(command: Command, options: tuple[Callable[[Command], Command], ...]) -> Command:
+    """Add several options, in the order of the help."""
     for option in reversed(options):
         command = option(command)
     return command
