@@ -104,7 +104,7 @@ ROWS = {
         C03,
         16,
         (*PROMISED, at_least("promised_ratio", 0.40), at_least("deadline_ratio", 0.875)),
-        policy="lst-promises",
+        policy="lst",
         more=DRAWN,
     ),
     "promises-04": Row(
@@ -112,7 +112,7 @@ ROWS = {
         64,
         (*PROMISED, at_least("promised_ratio", 0.85), at_least("deadline_ratio", 0.986)),
         seeds=1,
-        policy="lst-promises",
+        policy="lst",
         more=DRAWN,
     ),
     "cluster03-13": Row(C03, 13, (at_least("deadline_ratio", 0.850),), bound=True, more=DRAWN),

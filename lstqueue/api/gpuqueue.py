@@ -185,7 +185,8 @@ class Preemption(base.Model):
     """When jobs may be suspended to make room for others."""
 
     within_queue: WithinQueue = WithinQueue.NO_HARM
-    """Whom a job at its last moment may have suspended. Never: nobody. NoHarm: jobs that rank behind for want
+    """Whom a job at its last moment may have suspended. Never: nobody, and no job of this queue leaves for a
+    promised one of any other. NoHarm: jobs that rank behind for want
     of a deadline that can hold, and jobs whose deadline holds all the same. Tier: also any job of a lower
     importance."""
     reclaim_within_cohort: Reclaim = Reclaim.ANY

@@ -74,13 +74,14 @@ class Config:
     reserve_early: bool = True  # only for those with slack to wait; the others may have somebody suspended
     reserve_whole: bool = True  # whether its nodes are closed altogether to those who stay for longer
     reserve_slips: int = 2  # when it was put off so often, only those are guests who can be suspended
-    promising: bool = False  # whether anything is promised, and promises that were made are kept
+    promising: bool = True  # whether anything is promised, and promises that were made are kept
     slot_grace: int = 3 * MINUTE  # in which those in a slot have to leave it: their grace, and writes
     launch_margin: int = 5 * MINUTE  # from admission to all members at work, beside `restore`, for promises
     promise_quiet: int = 7 * 24 * HOUR  # without an overload for so long, whatever fits is promised
-    promise_area: float = 0.1  # else what is no more than so many hours of the whole pool, by hi
+    promise_area: float = 0.06  # else what is no more than so many hours of the whole pool, by hi
+    promise_lead: int = 30 * MINUTE  # no new slot begins sooner, so that those in it may have ended by then
     promise_most: int = 64  # searches for slots of those who are new in one pass
-    promise_again: int = 16  # and of those who had none
+    promise_again: int = 64  # and of those who had none
 
     def __post_init__(self) -> None:
         """Refuse figures with which a pass would not end or not mean anything.
@@ -121,6 +122,7 @@ class Config:
             ("launch_margin", self.launch_margin, self.launch_margin >= 0, "0 ms or more"),
             ("promise_area", self.promise_area, self.promise_area >= 0, "0 or more"),
             ("promise_most", self.promise_most, self.promise_most >= 0, "0 or more"),
+            ("promise_lead", self.promise_lead, self.promise_lead >= 0, "0 ms or more"),
             ("promise_again", self.promise_again, self.promise_again >= 0, "0 or more"),
             ("reserve_slips", self.reserve_slips, self.reserve_slips >= 0, "0 or more"),
         )

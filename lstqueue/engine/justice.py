@@ -29,7 +29,8 @@ def of_plan(snapshot: model.Snapshot, plan: model.Plan, config: model.Config) ->
             continue  # said by `invariants`
         if _is_of_slot(owner, claiming.claim, plan.now, config):
             whose = (
-                (one.uid, _slot_problem(jobs.get(one.uid), one, config)) for one in claiming.claim.victims
+                (one.uid, _slot_problem(snapshot, jobs.get(one.uid), one, config))
+                for one in claiming.claim.victims
             )
             found += [Violation(Rule.VICTIM, uid, problem) for uid, problem in whose if problem]
             found += _without_gain(snapshot, plan, claiming)
@@ -58,7 +59,9 @@ def _is_of_slot(owner: model.Job, claim: model.Claim, now: int, config: model.Co
     return now >= slot.start - config.slot_grace
 
 
-def _slot_problem(victim: model.Job | None, named: model.Victim, config: model.Config) -> str:
+def _slot_problem(
+    snapshot: model.Snapshot, victim: model.Job | None, named: model.Victim, config: model.Config
+) -> str:
     if victim is None or victim.attempt != named.attempt:
         return "it is not there in that attempt"
     if victim.state is model.State.ENDING:
@@ -67,6 +70,9 @@ def _slot_problem(victim: model.Job | None, named: model.Victim, config: model.C
         return "it does not own room in that attempt"
     if not victim.movable or victim.grace > config.slot_grace:
         return "it cannot leave in time"
+    queue = next((one for one in snapshot.queues if one.name == victim.queue), None)
+    if queue is not None and queue.preemption is model.Preemption.NEVER:
+        return "its queue has nobody suspended"
     return ""
 
 

@@ -211,7 +211,7 @@ class World:
                 self._holdings.add(job)
                 self._charges[uid] = self._quota.held(job)
                 self._quota.take(self._charges[uid])
-                if not seats.evictable(job, self.config):
+                if not self.evictable(job):
                     self.fixed.add(uid)
             if _tries(job, self.queues):
                 self.gangs[uid] = self._gangs.of(job)
@@ -341,8 +341,13 @@ class World:
         if before is not None:  # only time has passed
             return tenure.of(job, before.seat, before.whole, basis, now=now, config=self.config)
         slot = tenure.slot_of(job)
-        seat, whole = seats.of(job, slot, self.config), self.place(job, slot.groups)
+        seat = seats.of(job, slot, self.queues.get(job.queue), self.config)
+        whole = self.place(job, slot.groups)
         return tenure.of(job, seat, whole, basis, now=now, config=self.config)
+
+    def evictable(self, job: model.Job) -> bool:
+        """Whether a job can be told to leave for a slot, and does so in time."""
+        return seats.evictable(job, self.queues.get(job.queue), self.config)
 
     def kept(self, job: model.Job, reservation: model.Reservation) -> room.Release:
         """The room that is kept for a job of the snapshot, in columns."""

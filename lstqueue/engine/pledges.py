@@ -207,12 +207,19 @@ def _slots(
         finish = estimate.finish(job, now, config)
         since, ends = slot.start, slot.finish
         holds = {(one.group, one.pool, one.node, one.bound + one.held) for one in job.assigned}
-        leaves = job.movable and job.grace <= config.slot_grace
+        leaves = _leaves(snapshot, job, config)
         due = now >= slot.start - config.slot_grace - job.grace
         if estimate.is_placed(job) and finish is not None and holds <= set(parts) and (due or not leaves):
             last = _last(job, finish, now, config) + config.slot_grace
             since, ends = now, min(ends, last)  # it stays there until its end
         yield _Held(job, since, ends, tuple(parts))
+
+
+def _leaves(snapshot: model.Snapshot, job: model.Job, config: model.Config) -> bool:
+    """Whether a job may be told to leave a slot, and does so in time."""
+    queue = next((one for one in snapshot.queues if one.name == job.queue), None)
+    allowed = queue is None or queue.preemption is not model.Preemption.NEVER
+    return allowed and job.movable and job.grace <= config.slot_grace
 
 
 def _staying(
@@ -221,7 +228,7 @@ def _staying(
     """Jobs that have room, or are given some, and cannot leave in time for a slot."""
     coming = {admission.uid: admission for admission in admitted}
     for job in snapshot.jobs:
-        if job.movable and job.grace <= config.slot_grace:
+        if _leaves(snapshot, job, config):
             continue
         parts = [(one.group, one.pool, one.node, one.bound + one.held) for one in job.assigned]
         if (admission := coming.get(job.uid)) is not None:

@@ -31,10 +31,10 @@ from lstqueue.engine import (
     rounds,
     seats,
     slots,
+    standing,
     sweeps,
     tenure,
 )
-from lstqueue.engine.standing import Standing
 
 _RAN_PAST = "It runs longer than was thought at most."
 _NEVER_FITS = {
@@ -64,6 +64,8 @@ def renew(known: kept.Kept) -> None:
             else:
                 promised.doubts[uid] = why
                 known.rouse(one.seat.due)
+        elif not one.seat.placed and known.now >= one.slot.start - known.config.slot_grace:
+            _postpone(known, one)
         elif not one.seat.placed or one.seated or _may_stay(known, one):
             settled.add(uid)
         elif not (_goes_on(known, one) or not one.seat.evictable or uid in leaving):
@@ -148,7 +150,7 @@ def _usable(known: kept.Kept, one: tenure.Owed) -> bool:
     return True
 
 
-def needed(here: Standing, now: int, config: model.Config) -> int:
+def needed(here: standing.Standing, now: int, config: model.Config) -> int:
     """The most run time (ms) that a job would have before it, were it suspended now.
 
     Its end is known late, so it is no more than it was for a moment after it should be over.
@@ -161,6 +163,21 @@ def needed(here: Standing, now: int, config: model.Config) -> int:
     run = max(0, now - job.since) if job.state is model.State.RUNNING else 0
     kept = run // job.checkpoint * job.checkpoint if job.checkpoint else 0
     return max(whole - (run if job.saves_on_suspend else kept), min(here.left.hi, estimate.LEAST))
+
+
+def _postpone(known: kept.Kept, one: tenure.Owed) -> bool:
+    """Move a slot whose time has come to a later one, if there is one by now."""
+    job, hi = one.job, slots.standing_of(known, one).left
+    if job.state is not model.State.WAITING or hi is None:
+        return False
+    profile = slots.owing(known)
+    own = profile.remove(job.uid)
+    found = _search(known, job, known.world.gang(job), hi.hi, lead=known.config.promise_lead)
+    if found is not None and found[0].start > one.slot.start + known.config.slot_grace:
+        return _make(known, job, *found)
+    for entry in own:
+        profile.add(entry)
+    return False
 
 
 def _slide(known: kept.Kept, one: tenure.Owed) -> bool:
@@ -189,7 +206,9 @@ def _follow(known: kept.Kept, one: tenure.Owed) -> bool:
     return slot is not None and fits and _make(known, job, slot, part)
 
 
-def _stay(known: kept.Kept, here: Standing, groups: tuple[model.GroupPlacement, ...]) -> model.Slot | None:
+def _stay(
+    known: kept.Kept, here: standing.Standing, groups: tuple[model.GroupPlacement, ...]
+) -> model.Slot | None:
     """The slot of one that runs, or starts now, and stays where it is; None: it would not end in time."""
     finish, deadline = here.finish, here.job.deadline
     last = seats.ends(here, known.now, known.config)
@@ -233,8 +252,8 @@ def _move(known: kept.Kept, one: tenure.Owed) -> bool:
         slot, part = _stay(known, here, groups), known.world.place(job, groups)
         if slot is not None and profile.holds(calendar.Entry(job.uid, known.now, slot.finish, part)):
             return _make(known, job, slot, part)
-    if seats.evictable(job, known.config) or not estimate.is_placed(job):
-        found = _search(known, job, known.world.gang(job), needed(here, known.now, known.config))
+    if known.world.evictable(job) or not estimate.is_placed(job):
+        found = _search(known, job, known.world.gang(job), needed(here, known.now, known.config), lead=0)
         if found is not None:
             return _make(known, job, *found)
     for entry in own:
@@ -272,7 +291,7 @@ def step(known: kept.Kept) -> None:
             known.promised.soonest[turn.standing.job.uid] = _soonest(known, turn)
 
 
-def _promise(known: kept.Kept, together: Sequence[Standing]) -> None:
+def _promise(known: kept.Kept, together: Sequence[standing.Standing]) -> None:
     """Find slots for some jobs, and promise them if so much may be promised: to all of them or to none."""
     profile, before = slots.owing(known), dict[str, list[calendar.Entry]]()
     for here in together:
@@ -289,7 +308,7 @@ def _promise(known: kept.Kept, together: Sequence[Standing]) -> None:
         return
 
 
-def _find(known: kept.Kept, here: Standing) -> tuple[model.Slot, room.Release] | None:
+def _find(known: kept.Kept, here: standing.Standing) -> tuple[model.Slot, room.Release] | None:
     """A slot for a job; for one that runs, or starts now, where it is if it can be."""
     job, taken = here.job, known.fitted.placed.get(here.job.uid)
     groups = _running_at(job) if estimate.is_placed(job) else None
@@ -298,22 +317,23 @@ def _find(known: kept.Kept, here: Standing) -> tuple[model.Slot, room.Release] |
         groups = tuple(placed[index] for index in range(len(job.groups)))
     if groups is not None and (found := _where_it_is(known, here, groups)) is not None:
         return found
-    stays = (taken is not None or estimate.is_placed(job)) and not seats.evictable(job, known.config)
+    stays = (taken is not None or estimate.is_placed(job)) and not known.world.evictable(job)
     if stays or job.uid in known.staked:
         return None  # the owner of a claim is looked at again once it has its place
-    return _search(known, job, known.world.gang(job), needed(here, known.now, known.config))
+    hi, lead = needed(here, known.now, known.config), known.config.promise_lead
+    return _search(known, job, known.world.gang(job), hi, lead=lead)
 
 
 def _where_it_is(
-    known: kept.Kept, here: Standing, groups: tuple[model.GroupPlacement, ...]
+    known: kept.Kept, here: standing.Standing, groups: tuple[model.GroupPlacement, ...]
 ) -> tuple[model.Slot, room.Release] | None:
     """A slot for a job in the place that it has, or is given now."""
     job, profile, part = here.job, slots.owing(known), known.world.place(here.job, groups)
-    leaves = seats.evictable(job, known.config) and not estimate.is_placed(job)
-    if leaves and here.left is not None and job.deadline is not None and not _on_spot(known, job, groups):
+    leaves = known.world.evictable(job) and not estimate.is_placed(job)
+    if leaves and here.left is not None and not _on_spot(known, job, groups):
         length = _length(known, job, here.left.hi)
-        earliest = known.now + 2 * known.config.slot_grace + job.grace
-        at = profile.latest_here(part, length=length, earliest=earliest, end=job.deadline)
+        earliest = _earliest(known, job, lead=known.config.promise_lead)
+        at = profile.latest_here(part, length=length, earliest=earliest, end=_end(known, job))
         if at is not None:
             return model.Slot(groups, at, at + length, here.left.hi), part
     own = profile.remove(job.uid)
@@ -330,16 +350,33 @@ def _length(known: kept.Kept, job: model.Job, hi: int) -> int:
     return config.slot_grace + config.launch_margin + max(job.overhead, job.restore) + hi
 
 
+def _earliest(known: kept.Kept, job: model.Job, *, lead: int) -> int:
+    """When a slot may begin: once others could be told to leave it, and `lead` ms later."""
+    return known.now + lead + 2 * known.config.slot_grace + job.grace
+
+
+def _end(known: kept.Kept, job: model.Job) -> int:
+    """By when a slot has to end, in ms since the epoch: the deadline, while windows are known."""
+    return min(standing.NEVER if job.deadline is None else job.deadline, _horizon(known, job))
+
+
+def _horizon(known: kept.Kept, job: model.Job) -> int:
+    """Until when (ms since the epoch) the windows of a queue, or of its cohort, are known."""
+    account = known.queues[job.queue].account
+    houses = [queue for queue in known.queues.values() if queue.account == account and queue.windows]
+    return min([max(window.end for window in queue.windows) for queue in houses], default=standing.NEVER)
+
+
 def _search(
-    known: kept.Kept, job: model.Job, gang: gangs.Gang, hi: int
+    known: kept.Kept, job: model.Job, gang: gangs.Gang, hi: int, *, lead: int
 ) -> tuple[model.Slot, room.Release] | None:
     """The latest slot that there is for a job, beside all that is owed."""
     length, firm = _length(known, job, hi), _firm(known, job, gang)
-    earliest = known.now + 2 * known.config.slot_grace + job.grace
-    if job.deadline is None or firm is None or earliest + length > job.deadline:
+    earliest = _earliest(known, job, lead=lead)
+    if firm is None or earliest + length > (end := _end(known, job)):
         return None
     found = slots.owing(known).latest(
-        known.world.alone(firm), known.free.quota, length=length, earliest=earliest, end=job.deadline
+        known.world.alone(firm), known.free.quota, length=length, earliest=earliest, end=end
     )
     if found is None:
         return None
@@ -357,7 +394,7 @@ def _firm(known: kept.Kept, job: model.Job, gang: gangs.Gang) -> gangs.Gang | No
     if gang.unlisted is not None:
         return None
     firm = known.world.firm(gang)
-    return firm if firm is gang or seats.evictable(job, known.config) else None
+    return firm if firm is gang or known.world.evictable(job) else None
 
 
 def _soonest(known: kept.Kept, turn: order.Turn) -> int | None:
@@ -371,7 +408,7 @@ def _soonest(known: kept.Kept, turn: order.Turn) -> int | None:
     if starts or here.left is None or job.deadline is None or firm is None:
         return None
     length = _length(known, job, here.left.hi)
-    earliest = max(known.now + 2 * known.config.slot_grace + job.grace, job.deadline - length)
+    earliest = max(_earliest(known, job, lead=known.config.promise_lead), job.deadline - length)
     begins = slots.owing(known).soonest(
         known.world.alone(firm), known.free.quota, length=length, earliest=earliest
     )
@@ -379,4 +416,4 @@ def _soonest(known: kept.Kept, turn: order.Turn) -> int | None:
         return None
     slot = model.Slot((), begins, begins + length, here.left.hi)
     within = candidates.small(known, here) or budget.allows(known, job, slot)
-    return slot.finish if within else None
+    return slot.finish if within and slot.finish <= _horizon(known, job) else None

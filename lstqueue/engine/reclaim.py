@@ -105,14 +105,6 @@ def ways(known: kept.Kept, turn: order.Turn, *, triggered: bool) -> Iterator[Way
         yield Way("last moment", mask, losses, known.free.quota)
 
 
-def is_anothers(known: kept.Kept, job: model.Job, queue: str) -> bool:
-    """Whether a job runs on nominal quota of another queue of a cohort, so that nobody may ask for it."""
-    house, other = known.queues.get(queue), known.queues.get(job.queue)
-    if job.queue == queue or not cohorts.together(house, other):
-        return False
-    return job.uid not in lending.of(known, queue).borrowed(job.queue)
-
-
 def borrowers(known: kept.Kept, turn: order.Turn) -> tuple[int, int, int]:
     """Of whom a job could take back what was lent, for words.
 

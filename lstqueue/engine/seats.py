@@ -24,16 +24,17 @@ class Seat:
     whole: bool
 
 
-def of(job: model.Job, slot: model.Slot, config: model.Config) -> Seat:
-    """How a job stands to a slot."""
+def of(job: model.Job, slot: model.Slot, queue: model.Queue | None, config: model.Config) -> Seat:
+    """How a job of a queue, None for one that is gone, stands to a slot."""
     placed = estimate.is_placed(job)
     there = placed and in_place(job, slot)
-    return Seat(placed, there, evictable(job, config), due(job, slot, config), _whole(job, slot))
+    return Seat(placed, there, evictable(job, queue, config), due(job, slot, config), _whole(job, slot))
 
 
-def evictable(job: model.Job, config: model.Config) -> bool:
-    """Whether a job can be told to leave, and does so in time for a slot."""
-    return job.movable and job.grace <= config.slot_grace
+def evictable(job: model.Job, queue: model.Queue | None, config: model.Config) -> bool:
+    """Whether a job of a queue can be told to leave for a slot of whomever, and does so in time."""
+    allowed = queue is None or queue.preemption is not model.Preemption.NEVER
+    return allowed and job.movable and job.grace <= config.slot_grace
 
 
 def ends(here: standing.Standing, now: int, config: model.Config) -> int | None:

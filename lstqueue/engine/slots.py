@@ -25,7 +25,6 @@ from lstqueue.engine import (
     kept,
     model,
     order,
-    reclaim,
     room,
     seats,
     standing,
@@ -116,7 +115,7 @@ def _entries(known: kept.Kept) -> Iterator[calendar.Entry]:
         if own is None or not own.seated or own.slot.finish <= known.now:
             yield staying(known, here, known.world.release(here.job))
     for uid, stake in known.staked.items():
-        stays = not seats.evictable(stake.here.job, known.config) and not known.promised.due(stake)
+        stays = not known.world.evictable(stake.here.job) and not known.promised.due(stake)
         if stays and uid not in known.claims.drop:
             yield staying(known, stake.here, stake.whole)
     yield from _kept_free(known)
@@ -141,7 +140,7 @@ def complete(known: kept.Kept) -> None:
         coming.append((here, room.release_after(here.job.queue, taken, known.free)))
     for here, parts in coming:
         job = here.job
-        if seats.evictable(job, known.config) or job.uid in known.claims.drop:
+        if known.world.evictable(job) or job.uid in known.claims.drop:
             continue
         entries = [staying(known, here, part) for part in parts]
         there = [(entry.begins, entry.ends) for entry in profile.entries.get(job.uid, ())]
@@ -183,7 +182,7 @@ class Respect:
     def _stays(self, turn: order.Turn) -> bool:
         """Whether one that starts now stays to its end: it cannot leave in time, or its own slot is due."""
         job, known = turn.standing.job, self._known
-        if not seats.evictable(job, known.config):
+        if not known.world.evictable(job):
             return True
         own = known.promised.owed.get(job.uid)
         return own is not None and known.now >= seats.due(job, own.slot, known.config)
@@ -380,9 +379,7 @@ class _Clearing:
         for here in known.placed:
             job = here.job
             seated = job.uid in owed and owed[job.uid].seated
-            if reclaim.is_anothers(known, job, self._one.job.queue):
-                continue
-            if seated or job.uid in claimed or not seats.evictable(job, known.config):
+            if seated or job.uid in claimed or not known.world.evictable(job):
                 continue
             spare = -standing.NEVER if here.slack is None else -here.slack
             rank = (job.uid in owed, -here.band, order.tier(here), spare, job.uid)

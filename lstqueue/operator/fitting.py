@@ -33,7 +33,7 @@ def fit(record: records.Record, known: units.Units) -> None:
     if before is None or before.shape != view.shape:
         record.shapes, record.charges, record.ask_at = None, (), 0
         record.held_back = record.held_code = ""
-    elif record.shapes is not None:
+    elif record.shapes is not None and places:  # of one that is complete its last pods may still be there
         record.shapes = counted(record.shapes, places)
     if before is None or (before.uid, before.ranked) != (view.uid, view.ranked):
         record.pods = {uid: member(record, pod) for uid, pod in record.pods.items()}

@@ -95,6 +95,7 @@ def planned(asked: command.Options) -> play.Plan:
     try:
         manifests.check(costs)
         policy = pure_policies.named(asked.policy)
+        engine = dataclasses.replace(engine, promising=policy.configured(engine).promising)
         load = setup.loaded(asked, asked.trace, shape, seed=asked.seed)
         several = setup.several(asked, policy, load)
         queues = policies.queues(policy, several)

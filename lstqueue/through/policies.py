@@ -87,6 +87,7 @@ def _wanted(policy: policies.Policy) -> dict[str, Any]:
         wanted["pods"] = policy.pods  # a world without gangs
     if policy.foreknowing:
         wanted["foreknowing"] = True
+    wanted.pop("promising", None)  # which is the operator's own, no queue's
     if config.order is model.Order.FIFO:
         wanted.pop("reserve_most", None)  # nobody passes the head of a fifo queue, so nothing is kept for it
     return wanted

@@ -12,7 +12,7 @@ from lstqueue.evaluate import estimates, lives, workload
 
 GPUS = 16
 DAY = 24 * HOUR
-CONFIG = model.Config(forecast_depth=0)  # what is foretold moves nothing
+CONFIG = model.Config(forecast_depth=0, promising=False)  # what is foretold moves nothing; slots ignore caps
 SAVES = dataclasses.replace(FREE, restore=0, saves_on_suspend=True)
 """A suspension costs nothing at all, so nothing but rules keeps the engine from making one."""
 

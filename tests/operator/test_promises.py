@@ -7,7 +7,7 @@ import dataclasses
 import cluster
 import pytest
 from manifests import group, pool
-from vows import NEVER, SETTINGS, condition, level, missed, promised
+from vows import GUARDED, condition, level, missed, promised
 
 from lstqueue.embedded import faults
 from lstqueue.kube import port
@@ -15,7 +15,7 @@ from lstqueue.kube import port
 
 @cluster.virtual
 async def test_what_is_promised_is_written_with_the_verdict_and_kept() -> None:
-    async with cluster.run(nodes=1, settings=SETTINGS) as made:
+    async with cluster.run(nodes=1) as made:
         await promised(made)
         status = made.status("report")
         assert status["slot"]["groups"][0]["nodes"] == [{"node": "node-0000", "count": 1}]
@@ -38,8 +38,8 @@ async def test_what_is_promised_is_written_with_the_verdict_and_kept() -> None:
 @pytest.mark.parametrize("number", [1, 2])
 @cluster.virtual
 async def test_whatever_write_it_dies_at_a_promise_is_none_or_is_kept(number: int, before: bool) -> None:
-    async with cluster.run(nodes=1, settings=SETTINGS) as made:
-        made.queue(preemption=NEVER)
+    async with cluster.run(nodes=1) as made:
+        made.queue(preemption=GUARDED)
         made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
         await made.until_phase("holder", "Running")
         killed = made.kill_at(number, before=before)
@@ -60,7 +60,7 @@ async def test_whatever_write_it_dies_at_a_promise_is_none_or_is_kept(number: in
 @pytest.mark.slow
 @cluster.virtual
 async def test_whatever_write_it_dies_at_when_its_time_has_come_it_is_kept(number: int, before: bool) -> None:
-    async with cluster.run(nodes=1, settings=SETTINGS) as made:
+    async with cluster.run(nodes=1) as made:
         await promised(made)
         await made.rest("7h")
         killed = made.kill_at(number, before=before)
@@ -76,7 +76,7 @@ async def test_whatever_write_it_dies_at_when_its_time_has_come_it_is_kept(numbe
 
 @cluster.virtual
 async def test_whoever_comes_later_does_not_take_what_is_owed() -> None:
-    async with cluster.run(nodes=1, settings=SETTINGS) as made:
+    async with cluster.run(nodes=1) as made:
         await promised(made)
         made.submit("first", group(run_for="1h"), deadlineIn="9h", estimatedDuration="1h", importance=3)
         made.submit("stays", group(run_for="9h"), estimatedDuration="9h", preemptible=False, importance=3)
@@ -87,7 +87,7 @@ async def test_whoever_comes_later_does_not_take_what_is_owed() -> None:
 
 @cluster.virtual
 async def test_a_promise_that_cannot_be_kept_is_taken_back_and_says_why() -> None:
-    async with cluster.run(nodes=1, settings=SETTINGS) as made:
+    async with cluster.run(nodes=1) as made:
         await promised(made)
         made.patch(port.NODES, "node-0000", {"spec": {"unschedulable": True}})
         await made.until(
@@ -103,7 +103,7 @@ async def test_a_promise_that_cannot_be_kept_is_taken_back_and_says_why() -> Non
 
 @cluster.virtual
 async def test_a_slot_that_somebody_took_out_by_hand_is_no_promise() -> None:
-    async with cluster.run(nodes=1, settings=SETTINGS) as made:
+    async with cluster.run(nodes=1) as made:
         await promised(made)
         made.store.patch(
             port.DEADLINE_JOBS, "default", "report", {"status": {"slot": None}}, subresource="status"
@@ -114,9 +114,9 @@ async def test_a_slot_that_somebody_took_out_by_hand_is_no_promise() -> None:
 
 @cluster.virtual
 async def test_a_promise_that_waits_to_be_written_goes_with_what_is_told_instead() -> None:
-    one_by_one = dataclasses.replace(SETTINGS, in_flight=1)
+    one_by_one = dataclasses.replace(cluster.SETTINGS, in_flight=1)
     async with cluster.run(nodes=1, settings=one_by_one) as made:
-        made.queue(preemption=NEVER)
+        made.queue(preemption=GUARDED)
         made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
         await made.until_phase("holder", "Running")
         of_other = faults.calls(resource=port.DEADLINE_JOBS, name="other", verb="patch")
@@ -134,8 +134,8 @@ async def test_a_promise_that_waits_to_be_written_goes_with_what_is_told_instead
 
 @cluster.virtual
 async def test_a_job_whose_deadline_is_edited_is_promised_the_new_one_where_it_can_be() -> None:
-    async with cluster.run(nodes=1, settings=SETTINGS) as made:
-        made.queue(preemption=NEVER)
+    async with cluster.run(nodes=1) as made:
+        made.queue(preemption=GUARDED)
         made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
         await made.until_phase("holder", "Running")
         made.submit("report", group(run_for="1h"), deadlineIn="61m", estimatedDuration="1h")
@@ -151,8 +151,8 @@ async def test_a_job_whose_deadline_is_edited_is_promised_the_new_one_where_it_c
 
 @cluster.virtual
 async def test_a_promise_that_a_node_took_back_is_made_again_when_there_is_room() -> None:
-    async with cluster.run(nodes=1, settings=SETTINGS) as made:
-        made.queue(preemption=NEVER)
+    async with cluster.run(nodes=1) as made:
+        made.queue(preemption=GUARDED)
         made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
         await made.until_phase("holder", "Running")
         made.submit("report", group(run_for="1h"), deadlineIn="10h", estimatedDuration="1h")
@@ -177,7 +177,7 @@ async def test_a_promise_that_a_node_took_back_is_made_again_when_there_is_room(
 
 @cluster.virtual
 async def test_a_job_that_was_not_promised_is_when_another_is_expected_to_end_sooner() -> None:
-    async with cluster.run(nodes=1, settings=SETTINGS) as made:
+    async with cluster.run(nodes=1) as made:
         made.queue()
         made.submit("holder", group(run_for="5h"), estimatedDuration="30h", preemptible=False)
         await made.until_phase("holder", "Running")
@@ -194,8 +194,8 @@ async def test_a_job_that_was_not_promised_is_when_another_is_expected_to_end_so
 
 @cluster.virtual
 async def test_nothing_is_promised_on_nodes_that_may_go_at_any_time() -> None:
-    async with cluster.run(nodes=1, settings=SETTINGS) as made:
-        made.queue(pools=[pool("all", gpus=8, spot=True)], preemption=NEVER)
+    async with cluster.run(nodes=1) as made:
+        made.queue(pools=[pool("all", gpus=8, spot=True)], preemption=GUARDED)
         made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
         await made.until_phase("holder", "Running")
         made.submit("report", group(run_for="1h"), deadlineIn="10h", estimatedDuration="1h")

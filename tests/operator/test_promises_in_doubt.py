@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cluster
 from manifests import group, pool
-from vows import SETTINGS, condition, level, missed, promised
+from vows import condition, level, missed, promised
 
 from lstqueue.embedded import faults
 from lstqueue.kube import port
@@ -12,7 +12,7 @@ from lstqueue.kube import port
 
 @cluster.virtual
 async def test_a_quota_below_what_was_promised_takes_the_promise_back_at_once() -> None:
-    async with cluster.run(nodes=1, settings=SETTINGS) as made:
+    async with cluster.run(nodes=1) as made:
         await promised(made)
         made.patch_queue(pools=[pool("all", gpus=0)])
         await made.until(
@@ -27,7 +27,7 @@ async def test_a_quota_below_what_was_promised_takes_the_promise_back_at_once() 
 
 @cluster.virtual
 async def test_one_that_is_paused_or_whose_queue_is_held_is_at_risk_until_it_may_go_on() -> None:
-    async with cluster.run(nodes=1, settings=SETTINGS) as made:
+    async with cluster.run(nodes=1) as made:
         await promised(made)
         slot = made.status("report")["slot"]
         for stop, go in (
@@ -49,7 +49,7 @@ async def test_one_that_is_paused_or_whose_queue_is_held_is_at_risk_until_it_may
 
 @cluster.virtual
 async def test_one_that_is_paused_when_its_slot_begins_loses_its_promise() -> None:
-    async with cluster.run(nodes=1, settings=SETTINGS) as made:
+    async with cluster.run(nodes=1) as made:
         await promised(made)
         made.edit("report", active=False)
         await made.until(
@@ -77,7 +77,7 @@ def second_probe() -> faults.When:
 
 @cluster.virtual
 async def test_a_slot_is_owed_before_the_server_has_said_what_its_pods_will_be() -> None:
-    async with cluster.run(nodes=1, settings=SETTINGS) as made:
+    async with cluster.run(nodes=1) as made:
         await promised(made)
         await made.kill()
         made.faults.delay(1800.0, when=second_probe())  # that of the report, which is younger than the holder

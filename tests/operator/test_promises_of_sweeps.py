@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import cluster
 from manifests import group
-from vows import NEVER, SETTINGS, level, missed
+from vows import GUARDED, level, missed
 
 WANTED = {"name": "lr", "need": 2}
 
 
 @cluster.virtual
 async def test_a_sweep_is_promised_when_enough_of_it_are_there() -> None:
-    async with cluster.run(nodes=2, settings=SETTINGS) as made:
-        made.queue(preemption=NEVER)
+    async with cluster.run(nodes=2) as made:
+        made.queue(preemption=GUARDED)
         for holder in ("h0", "h1"):
             made.submit(holder, group(run_for="30h"), estimatedDuration="30h")
         await made.until_all("Running", "h0", "h1")

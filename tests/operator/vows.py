@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import cluster
 from manifests import group
 
-SETTINGS = dataclasses.replace(
-    cluster.SETTINGS, engine=dataclasses.replace(cluster.SETTINGS.engine, promising=True)
-)
-NEVER = {"withinQueue": "Never"}
+GUARDED = {"minRunTime": "2d"}
+"""Nobody is suspended for another before it has run so long, but for a slot."""
 
 
 def condition(made: cluster.Cluster, name: str, kind: str) -> tuple[str, str] | None:
@@ -29,8 +25,8 @@ def missed(made: cluster.Cluster, name: str) -> bool:
 
 
 async def promised(made: cluster.Cluster) -> None:
-    """One node that somebody has for long, in a queue in which nobody is suspended, and a promise."""
-    made.queue(preemption=NEVER)
+    """One node that somebody has for long, whom nobody else can have suspended, and a promise."""
+    made.queue(preemption=GUARDED)
     made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
     await made.until_phase("holder", "Running")
     made.submit("report", group(run_for="1h"), deadlineIn="10h", estimatedDuration="1h")

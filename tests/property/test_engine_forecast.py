@@ -14,6 +14,7 @@ from lstqueue.engine import decide, fit, model
 from lstqueue.topology.model import Node, PodShape, resources
 
 GPU = "nvidia.com/gpu"
+PLAIN = model.Config(promising=False)
 NOW = 1_800_000_000_000
 MINUTE = model.MINUTE
 
@@ -88,7 +89,9 @@ def play(snapshot: model.Snapshot) -> dict[str, int]:
 @settings(max_examples=effort.examples(24), deadline=None)
 @given(backlogs())
 def test_with_exact_run_times_jobs_start_when_the_forecast_said(snapshot: model.Snapshot) -> None:
-    plan = decide.decide(snapshot, NOW, model.Config(sharing=False))  # room kept for one is not foreseen
+    plan = decide.decide(
+        snapshot, NOW, model.Config(sharing=False, promising=False)
+    )  # room kept for one is not foreseen
     starts = play(snapshot)
     for update in plan.updates:
         assert update.verdict is not None
@@ -128,7 +131,7 @@ def test_a_job_resubmitted_with_the_deadline_it_was_offered_is_likely(order: mod
     for seed in range(60):
         rng = random.Random(seed)
         snapshot = backlog(rng, order)
-        plan = decide.decide(snapshot, NOW)
+        plan = decide.decide(snapshot, NOW, PLAIN)
         admitted = {admission.uid for admission in plan.admit}
         waiting = [update for update in plan.updates if update.uid not in admitted]
         waiting = [update for update in waiting if update.code not in fit.NEVER_FITS]
@@ -140,7 +143,7 @@ def test_a_job_resubmitted_with_the_deadline_it_was_offered_is_likely(order: mod
                 deadline=update.verdict.earliest_feasible,
             )
             others = tuple(job for job in snapshot.jobs if job.uid != update.uid)
-            again = decide.decide(dataclasses.replace(snapshot, jobs=(*others, offered)), NOW)
+            again = decide.decide(dataclasses.replace(snapshot, jobs=(*others, offered)), NOW, PLAIN)
             verdict = next(one.verdict for one in again.updates if one.uid == update.uid)
             offers += 1
             kept += verdict is not None and verdict.level is model.Level.LIKELY

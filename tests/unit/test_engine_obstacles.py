@@ -10,6 +10,7 @@ from lstqueue.api import annotations, names
 from lstqueue.engine import decide, explain, model, words
 from lstqueue.topology.model import Node, PodShape, resources
 
+PLAIN = model.Config(promising=False)  # what a forecast says, without a promise
 GPU = "nvidia.com/gpu"
 NOW = 1_800_000_000_000
 HOUR = model.HOUR
@@ -54,7 +55,7 @@ def world(
 
 
 def told(snapshot: model.Snapshot, uid: str = "a") -> model.Update:
-    plan = decide.decide(snapshot, NOW)
+    plan = decide.decide(snapshot, NOW, PLAIN)
     return next(update for update in plan.updates if update.uid == uid)
 
 
@@ -135,7 +136,7 @@ def test_why_and_the_blockers_name_foreign_pods() -> None:
         'Group "g" is 2 pods of 8 nvidia.com/gpu, and 1 of them fit now on 2 matching nodes, where foreign'
         " pods lab/notebook on n1 and lab/other on n1 take room; it starts when others leave."
     )
-    found = explain.explain(snapshot, decide.decide(snapshot, NOW), "a").blockers
+    found = explain.explain(snapshot, decide.decide(snapshot, NOW, PLAIN), "a").blockers
     assert found == (
         model.Blocker("", "lab", "notebook", "holding", "n1"),
         model.Blocker("", "lab", "other", "holding", "n1"),

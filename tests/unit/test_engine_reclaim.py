@@ -202,17 +202,18 @@ def test_who_waits_reads_why_nobody_gives_back() -> None:
     assert "may take back what it lent in 5m again: it does so once in 15m" in told(again)
 
 
-def test_not_even_a_promise_takes_the_nominal_room_of_another_queue() -> None:
+def test_guests_leave_for_a_slot_whatever_their_queue_but_not_where_nobody_ever_does() -> None:
     config = dataclasses.replace(rivals.CONFIG, promising=True)
     place = (model.GroupPlacement("p", (("n0", 1),)),)
-    owner = lender(slot=model.Slot(place, NOW, NOW + 40 * HOUR, 2 * HOUR))
+    ends = NOW + 2 * HOUR + 8 * MINUTE
+    owner = lender(deadline=ends, slot=model.Slot(place, NOW, ends, 2 * HOUR))
 
     def plan(*queues: model.Queue) -> model.Plan:
         snapshot = teams.world(owner, runs("v"), queues=queues, nodes=1)
         return decide.decide(snapshot, NOW, config)
 
-    assert plan(A, B).claim == ()
-    assert taken(plan(A, team("b", 0))) == {"j": {"v"}}
+    assert taken(plan(A, B)) == taken(plan(A, team("b", 0))) == {"j": {"v"}}
+    assert plan(A, dataclasses.replace(B, preemption=model.Preemption.NEVER)).claim == ()
 
 
 def test_best_effort_work_in_its_turn_keeps_the_claim_that_its_turn_gave_it() -> None:

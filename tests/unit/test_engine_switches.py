@@ -72,7 +72,7 @@ def test_edf_preempts_for_an_earlier_deadline_and_not_for_a_later_one():
     assert ran.times("running", "suspended") == [HOUR + SECOND]  # the claim was written before
     assert ran.times("earlier", "admitted") == [HOUR + 2 * SECOND]
     assert ran.life("earlier").preempted == ran.life("later").preempted == 0
-    assert run("lst", works).life("running").preempted == 0
+    assert run("lst-no-promises", works).life("running").preempted == 0
 
 
 def test_late_drop_decides_whether_a_hopeless_job_may_suspend():

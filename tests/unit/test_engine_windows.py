@@ -99,7 +99,7 @@ def test_it_starts_when_the_window_is_over_and_is_told_so() -> None:
     (update,) = plan.updates
     assert update.verdict is not None
     assert update.verdict.start == (NOW + 2 * HOUR, NOW + 2 * HOUR)
-    assert update.verdict.level is model.Level.LIKELY
+    assert update.verdict.level is model.Level.FEASIBLE
     later = NOW + 2 * HOUR
     assert started(decide.decide(world(job, of=of), later, rivals.CONFIG)) == {"j"}
 

@@ -7,6 +7,7 @@ import dataclasses
 from lstqueue.engine import decide, model, words
 from lstqueue.topology.model import Node, PodShape, resources
 
+PLAIN = model.Config(promising=False)  # what a forecast says, without a promise
 GPU = "nvidia.com/gpu"
 NOW = 1_800_000_000_000
 MINUTE, HOUR = model.MINUTE, model.HOUR
@@ -61,24 +62,26 @@ def restating(snapshot: model.Snapshot, *uids: str, **more: object) -> model.Sna
 def test_after_an_edit_of_the_quota_the_message_is_said_anew_for_whom_it_is_asked() -> None:
     wide = group(9, **{GPU: 1})
     first = world(job("a", wide), job("b", wide), gpus=8)
-    known = settled(first, decide.decide(first, NOW))
+    known = settled(first, decide.decide(first, NOW, PLAIN))
     assert "more than the 8 of" in known.jobs[0].words
     edited = dataclasses.replace(known, queues=(queue(4),))
-    assert decide.decide(edited, NOW).updates == ()
-    plan = decide.decide(restating(edited, "a", "gone"), NOW)
+    assert decide.decide(edited, NOW, PLAIN).updates == ()
+    plan = decide.decide(restating(edited, "a", "gone"), NOW, PLAIN)
     (update,) = plan.updates
     assert update.uid == "a"
     assert "more than the 4 of" in update.message
     assert update.verdict is not None
     assert update.verdict.reason == update.message
-    assert decide.decide(settled(restating(edited, "a"), plan), NOW).updates == ()
+    assert decide.decide(settled(restating(edited, "a"), plan), NOW, PLAIN).updates == ()
 
 
 def test_a_message_alone_is_said_anew_and_the_verdict_stays_as_published() -> None:
     first = world(running(), job("a"), gpus=12)
-    known = settled(first, decide.decide(first, NOW))
+    known = settled(first, decide.decide(first, NOW, PLAIN))
     assert "4 of the 12" in known.jobs[1].words
-    (update,) = decide.decide(restating(known, "a", "r", queues=(queue(10),)), NOW + MINUTE // 2).updates
+    (update,) = decide.decide(
+        restating(known, "a", "r", queues=(queue(10),)), NOW + MINUTE // 2, PLAIN
+    ).updates
     assert update.uid == "a"
     assert "2 of the 10" in update.message
     assert update.verdict == known.jobs[1].published.verdict
@@ -86,11 +89,11 @@ def test_a_message_alone_is_said_anew_and_the_verdict_stays_as_published() -> No
 
 def test_a_reason_in_other_words_comes_with_its_fresh_figures() -> None:
     first = world(running(), job("a"))
-    known = settled(first, decide.decide(first, NOW))
+    known = settled(first, decide.decide(first, NOW, PLAIN))
     later = (dataclasses.replace(known.jobs[0], since=NOW + 2 * MINUTE), known.jobs[1])
     moved = dataclasses.replace(known, jobs=later, changed=True)
-    assert decide.decide(moved, NOW + 2 * MINUTE).updates == ()
-    update = said(decide.decide(restating(moved, "a"), NOW + 2 * MINUTE), "a")
+    assert decide.decide(moved, NOW + 2 * MINUTE, PLAIN).updates == ()
+    update = said(decide.decide(restating(moved, "a"), NOW + 2 * MINUTE, PLAIN), "a")
     assert update.verdict is not None
     assert update.verdict.reason == "With pessimistic run times it ends 6h58m before its deadline."
     assert update.verdict.finish == (NOW + 2 * HOUR + 2 * MINUTE, NOW + 2 * HOUR + 2 * MINUTE)
@@ -98,15 +101,17 @@ def test_a_reason_in_other_words_comes_with_its_fresh_figures() -> None:
 
 def test_an_update_for_another_code_brings_a_reason_that_is_its_sentence() -> None:
     first = world(job("a", group(3, **{GPU: 4})), gpus=8)
-    known = settled(first, decide.decide(first, NOW))
-    update = said(decide.decide(dataclasses.replace(known, queues=(queue(64),)), NOW), "a")
+    known = settled(first, decide.decide(first, NOW, PLAIN))
+    update = said(decide.decide(dataclasses.replace(known, queues=(queue(64),)), NOW, PLAIN), "a")
     assert update.code is model.Code.NO_MATCHING_NODES
     assert update.verdict is not None
     assert update.verdict.reason == update.message
 
 
 def test_a_pod_larger_than_any_node_is_told_how_large_it_may_be() -> None:
-    plan = decide.decide(world(job("a", group(2, cpu=1000, **{GPU: 9})), job("b", group(cpu=9500))), NOW)
+    plan = decide.decide(
+        world(job("a", group(2, cpu=1000, **{GPU: 9})), job("b", group(cpu=9500))), NOW, PLAIN
+    )
     assert said(plan, "a").message == (
         'One pod of group "g" asks for 9 nvidia.com/gpu, and the largest node of pool "p" has'
         " 8 nvidia.com/gpu; ask for at most that per pod."
@@ -121,7 +126,10 @@ def test_of_several_pools_the_one_with_the_largest_node_is_named() -> None:
     )
     pools = tuple(model.Pool(size, (("size", size),), (), ((GPU, 64),)) for size in ("s", "l"))
     snapshot = model.Snapshot(nodes, (model.Queue("q", pools=pools),), (job("a", group(**{GPU: 9})),))
-    assert 'largest node of pool "l" has 8 nvidia.com/gpu' in said(decide.decide(snapshot, NOW), "a").message
+    assert (
+        'largest node of pool "l" has 8 nvidia.com/gpu'
+        in said(decide.decide(snapshot, NOW, PLAIN), "a").message
+    )
 
 
 def test_nodes_without_the_resource_or_never_with_all_of_it_together_are_told_apart() -> None:
@@ -131,36 +139,40 @@ def test_nodes_without_the_resource_or_never_with_all_of_it_together_are_told_ap
     )
     both = model.Snapshot(nodes, (queue(),), (job("a", group(cpu=5000, **{GPU: 1})),))
     assert (
-        "no matching node has all that one asks for together" in said(decide.decide(both, NOW), "a").message
+        "no matching node has all that one asks for together"
+        in said(decide.decide(both, NOW, PLAIN), "a").message
     )
     none = dataclasses.replace(both, nodes=nodes[1:])
-    assert 'no matching node of pool "p" has nvidia.com/gpu' in said(decide.decide(none, NOW), "a").message
+    assert (
+        'no matching node of pool "p" has nvidia.com/gpu'
+        in said(decide.decide(none, NOW, PLAIN), "a").message
+    )
 
 
 def test_pods_that_ask_for_nothing_are_told_that_pod_slots_bind() -> None:
     first = world(running(), job("a", group(3)), pods=3)
-    assert said(decide.decide(first, NOW), "a").message == (
+    assert said(decide.decide(first, NOW, PLAIN), "a").message == (
         'Group "g" is 3 pods without requests, so that pod slots bind, and 2 of them fit now on'
         " 1 matching node; it starts when others leave."
     )
 
 
 def test_a_job_whose_deadline_is_past_saving_is_promised_no_more_than_a_start() -> None:
-    plan = decide.decide(world(running(), job("a", deadline=NOW + HOUR // 2), job("b")), NOW)
+    plan = decide.decide(world(running(), job("a", deadline=NOW + HOUR // 2), job("b")), NOW, PLAIN)
     assert said(plan, "a").message.endswith("; it starts when others leave, but its deadline cannot hold.")
     assert said(plan, "b").message.endswith("; it starts when others leave.")
 
 
 def test_the_time_to_ask_for_is_enough_to_be_likely() -> None:
     rushed = job("a", deadline=NOW + HOUR + 17_300)
-    verdict = said(decide.decide(world(running(), rushed), NOW), "a").verdict
+    verdict = said(decide.decide(world(running(), rushed), NOW, PLAIN), "a").verdict
     assert verdict is not None
     assert verdict.reason == (
         "With expected run times it ends 59m42s after its deadline;"
         " ask for at least 59m43s more to be LIKELY."
     )
     extended = dataclasses.replace(rushed, deadline=NOW + HOUR + 17_300 + 59 * MINUTE + 43_000)
-    verdict = said(decide.decide(world(running(), extended), NOW), "a").verdict
+    verdict = said(decide.decide(world(running(), extended), NOW, PLAIN), "a").verdict
     assert verdict is not None
     assert verdict.level is model.Level.LIKELY
 
@@ -168,7 +180,7 @@ def test_the_time_to_ask_for_is_enough_to_be_likely() -> None:
 def closing(*jobs: model.Job, **closed: dict[str, bool]) -> str:
     """What "a" is told where four nodes of eight GPUs are as `closed` says."""
     nodes = tuple(Node(f"n{i}", resources({GPU: 8, "pods": 9}), **closed.get(f"n{i}", {})) for i in range(4))
-    plan = decide.decide(model.Snapshot(nodes, (queue(),), jobs), NOW)
+    plan = decide.decide(model.Snapshot(nodes, (queue(),), jobs), NOW, PLAIN)
     return said(plan, "a").message
 
 
@@ -204,5 +216,5 @@ def test_what_others_say_of_a_job_becomes_a_sentence_like_the_others() -> None:
         ("lstqueue cannot read it", "lstqueue cannot read it."),
     ):
         assert words.sentence(text) == sentence
-    plan = decide.decide(world(job("a", state=model.State.HELD_BACK, held_back="is paused")), NOW)
+    plan = decide.decide(world(job("a", state=model.State.HELD_BACK, held_back="is paused")), NOW, PLAIN)
     assert said(plan, "a").message == "It is paused."
