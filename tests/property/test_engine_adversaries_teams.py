@@ -1,9 +1,9 @@
 """The same adversaries, spread over two queues and with promises: jobs end, promises hold, who leaves is few.
 
 Ada's jobs are in one queue and Bob's in another, each with half of the GPUs: apart, or in a cohort. What
-docs/engine.md says of promises ("Why it holds") is for runs that stay within their estimates, so adversaries
-that outrun theirs may have promises broken, by that or by what it does to others, and nobody else may. Of a
-cohort docs/limits.md says that nominal jobs of another queue stay in a slot.
+docs/engine.md says of promises ("Why it holds") is for runs within their estimates and launches within their
+margin, so adversaries that outrun these may have promises broken, by that or by what it does to others, and
+nobody else may. Of a cohort docs/limits.md says that nominal jobs of another queue stay in a slot.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from lstqueue.evaluate import lives, teams
 HALVES = (teams.Team("red", 8, users=("ada",)), teams.Team("blue", 8))
 ONE, APART, COHORT = None, teams.Teams(HALVES), teams.Teams(HALVES, "ml")
 LENT = teams.Teams((teams.Team("red", 4, limit=8, users=("ada",)), teams.Team("blue", 12)), "ml")
-OUTRUN = (attacks.far_too_short, attacks.anyhow)
-"""Some of their jobs run longer than the most that was estimated."""
+OUTRUN = (attacks.far_too_short, attacks.anyhow, attacks.eager)
+"""Some of their jobs run longer than the most that was estimated, or begin slower than a launch may."""
 
 Several = teams.Teams | None
 Case = tuple[int, Callable[[random.Random], attacks.Attack], Several]
