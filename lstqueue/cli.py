@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 import lstqueue
-from lstqueue import cli_evaluate, cli_options
+from lstqueue import cli_evaluate, cli_options, cli_topology
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
@@ -217,6 +217,7 @@ evaluate.add_command(cli_evaluate.run)
 evaluate.add_command(cli_evaluate.compare)
 evaluate.add_command(cli_evaluate.sweep)
 evaluate.add_command(cli_evaluate.bound)
+main.add_command(cli_topology.topology)
 
 
 def _refuse_options(context: click.Context, flags: dict[str, str], why: str) -> None:

@@ -1,0 +1,89 @@
+"""`lstqueue topology`: what is known of the interconnect, and what became of it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from lstqueue import cli_options
+
+if TYPE_CHECKING:
+    from lstqueue.interconnect import sources
+
+LEFT_OUT = 1
+"""Exit code of `check` where something was left out or merged."""
+
+
+@click.group()
+def topology() -> None:
+    """Read an interconnect from a file, and show its domains.
+
+    FORMAT:PATH is labels:PATH or kueue:PATH (nodes as kubectl get nodes -o json or yaml writes them, with the
+    Topology), volcano:PATH (HyperNodes), ibnetdiscover:PATH, slurm:PATH (topology.conf), explicit:PATH (nodes
+    and links) or alibaba:PATH. docs/topology.md says what each is.
+    """
+
+
+def sourced(command: cli_options.Command) -> cli_options.Command:
+    """Add what says which file is read, and how."""
+    return cli_options.several(
+        command,
+        (
+            click.argument("source", metavar="FORMAT:PATH"),
+            click.option(
+                "--key",
+                "keys",
+                multiple=True,
+                help="With labels: a label that says where a node is; give several from coarse to fine.",
+            ),
+            click.option(
+                "-o", "form", type=click.Choice(["json"]), help="Print all of it, as JSON, instead of a tree."
+            ),
+        ),
+    )
+
+
+@topology.command()
+@sourced
+def show(*, source: str, keys: tuple[str, ...], form: str | None) -> None:
+    """Print the domains of every level, with their nodes and rates."""
+    _printed(source, keys, form)
+
+
+@topology.command()
+@sourced
+@click.pass_context
+def check(context: click.Context, /, *, source: str, keys: tuple[str, ...], form: str | None) -> None:
+    """The same, and exit with 1 when something was left out or merged."""
+    made = _printed(source, keys, form).domains
+    if made.left_out or made.merged:
+        context.exit(LEFT_OUT)
+
+
+def read(source: str, keys: tuple[str, ...]) -> sources.Source:
+    """Read a source.
+
+    Raises:
+        click.ClickException: It cannot be used.
+    """
+    from lstqueue.interconnect import sources
+
+    try:
+        return sources.read(source, keys)
+    except sources.SourceError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _printed(source: str, keys: tuple[str, ...], form: str | None) -> sources.Source:
+    from rich import console
+
+    from lstqueue.interconnect import show as showing
+
+    found = read(source, keys)
+    if form == "json":
+        click.echo(json.dumps(showing.document(found), indent=1))
+    else:
+        showing.write(console.Console(width=showing.WIDTH), found)
+    return found

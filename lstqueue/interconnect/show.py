@@ -1,0 +1,129 @@
+"""The domains of an interconnect, as a tree for people and as JSON for scripts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from rich import console, text, tree
+
+from lstqueue.interconnect.sources import Source
+from lstqueue.topology.domains import Domains, LeftOut, Level, Merged
+
+_LAST = re.compile(r"(?<!\\)/")
+WIDTH = 4096
+"""Columns to print for: names are cut by nobody, and a terminal wraps by itself."""
+_NAMED = 3
+"""Names that stand for all of those of one reason."""
+_REASONS = 20
+"""Reasons that are told; the others are in the JSON."""
+
+
+def document(source: Source) -> dict[str, Any]:
+    """Return all there is, for JSON. Rates are MB/s one way, null where unknown."""
+    made = source.domains
+    return {
+        "source": source.name,
+        "levels": {level.name: len(level.names) for level in made.levels},
+        "nodes": [
+            {"name": name, "link": int(link) or None}
+            for name, link in zip(made.nodes, made.link, strict=True)
+        ],
+        "domains": [item for depth, level in enumerate(made.levels) for item in _listed(made, depth, level)],
+        "left_out": [{"name": item.name, "reason": item.reason} for item in made.left_out],
+        "merged": [{"name": item.name, "reason": item.reason} for item in made.merged],
+        "notes": list(source.notes),
+    }
+
+
+def _listed(made: Domains, depth: int, level: Level) -> list[dict[str, Any]]:
+    found = []
+    for index, name in enumerate(level.names):
+        parent = int(level.parents[index])
+        found.append(
+            {
+                "level": level.name,
+                "name": name,
+                "parent": made.levels[depth - 1].names[parent] if parent >= 0 else None,
+                "start": int(level.starts[index]),
+                "end": int(level.ends[index]),
+                "uplink": int(level.uplink[index]) or None,
+            }
+        )
+    return found
+
+
+def write(terminal: console.Console, source: Source) -> None:
+    """Print the tree, and what was left out or merged."""
+    made = source.domains
+    counts = ", ".join(f"{level.name} {len(level.names):,}" for level in made.levels) or "no levels"
+    root = tree.Tree(_text(f"{source.name}: {_nodes(len(made.nodes))}; {counts}"))
+    _branches(root, made, depth=0, start=0, end=len(made.nodes))
+    terminal.print(root)
+    for note in source.notes:
+        terminal.print(_text(f"note: {note}."))
+    _reasons(terminal, "merged", made.merged)
+    _reasons(terminal, "left out", made.left_out)
+
+
+def _branches(root: tree.Tree, made: Domains, *, depth: int, start: int, end: int) -> None:
+    """Add the domains within a slice, outer levels first, and the nodes that are in no finer one."""
+    if depth == len(made.levels):
+        if depth or end > start:
+            root.add(_text(_members(made, start, end)))
+        return
+    level = made.levels[depth]
+    at = start
+    first = int(level.starts.searchsorted(start))
+    for index in range(first, len(level.names)):
+        begin, stop = int(level.starts[index]), int(level.ends[index])
+        if begin >= end:
+            break
+        if begin > at:
+            _branches(root, made, depth=depth + 1, start=at, end=begin)
+        up = f", {rate(int(level.uplink[index]))} up" if level.uplink[index] else ""
+        title = f"{level.name} {_LAST.split(level.names[index])[-1]}: {_nodes(stop - begin)}{up}"
+        _branches(root.add(_text(title)), made, depth=depth + 1, start=begin, end=stop)
+        at = stop
+    if at < end:
+        _branches(root, made, depth=depth + 1, start=at, end=end)
+
+
+def _members(made: Domains, start: int, end: int) -> str:
+    names = made.nodes[start:end]
+    shown = " ".join(names) if len(names) <= _NAMED else f"{names[0]} {names[1]} … {names[-1]}"
+    links = made.link[start:end]
+    low, high = int(links.min()), int(links.max())
+    if not high:
+        return shown
+    speed = rate(high) if low == high else f"{rate(low) if low else 'unknown'} to {rate(high)}"
+    return f"{shown}, {speed} each"
+
+
+def rate(bandwidth: int) -> str:
+    """MB/s as networks are called: 50,000 is 400 Gb/s."""
+    gigabits = bandwidth * 8 / 1000
+    return f"{gigabits:,.0f} Gb/s" if gigabits < 10_000 else f"{gigabits / 1000:,.1f} Tb/s"
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count:,} nodes"
+
+
+def _reasons(terminal: console.Console, title: str, items: Sequence[LeftOut | Merged]) -> None:
+    """Tell each reason once, with some of those that have it."""
+    names: dict[str, list[str]] = {}
+    for item in items:
+        names.setdefault(item.reason, []).append(item.name)
+    for reason, count in Counter({reason: len(its) for reason, its in names.items()}).most_common(_REASONS):
+        some = ", ".join(names[reason][:_NAMED]) + (f" and {count - _NAMED:,} more" if count > _NAMED else "")
+        terminal.print(_text(f"{title}: {some}: {reason}."))
+    if len(names) > _REASONS:
+        terminal.print(f"{title}: {len(names) - _REASONS:,} more reasons; -o json has all of them.")
+
+
+def _text(said: str) -> text.Text:
+    """Text that is no markup, and in which nothing of a file moves the cursor."""
+    return text.Text("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in said))

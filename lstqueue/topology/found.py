@@ -1,0 +1,104 @@
+"""What a reader makes of a source: who is cabled to whom, or who is said to be in which domain.
+
+A source of cables (`Graph`) says nothing of domains, and one of domains (`Said`) nothing of cables; some say
+both. What becomes of either is `contract`'s. Nothing here is of one format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from lstqueue.topology.domains import LeftOut, Merged
+
+MOST_NODES = 200_000
+"""Nodes of a source, far above any cluster: more are a mistake, such as a range with a digit too many."""
+MOST_LEVELS = 16
+"""Levels of a source, as many as Kueue allows."""
+UNKNOWN = frozenset(
+    {"", "-", "<none>", "empty", "missing", "n/a", "na", "nil"}
+    | {"no-imds-data", "none", "null", "undefined", "unknown"}
+)
+"""What people and agents write where they do not know; read literally, it would be one giant domain."""
+
+
+class TopologyError(ValueError):
+    """A source that says nothing usable.
+
+    The message begins with where in it (`line 7`, `spec.levels[0].nodeLabel`) and ends with what to do.
+    """
+
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(f"{where}: {problem}" if where else problem)
+
+
+class Graph:
+    """Nodes, NVLink switches and network switches, and the cables between them.
+
+    `kinds` is `node`, `nvl` or `switch` by vertex. `links[a][b]` is MB/s one way, parallel cables summed, 0
+    where one is unknown; every link is there from both ends. GPUs and NICs are no vertices: their cables are
+    those of their node. Cables that are dead are not in it.
+    """
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, str] = {}
+        self.links: dict[str, dict[str, int]] = {}
+        self.titles: dict[str, str] = {}
+
+    def add(self, vertex: str, kind: str, title: str = "") -> None:
+        """Add a vertex; `title` is how people call it, where that is not unique."""
+        self.kinds[vertex] = kind
+        self.links.setdefault(vertex, {})
+        if title:
+            self.titles[vertex] = title
+
+    def link(self, one: str, other: str, bandwidth: int) -> None:
+        """Add a cable of two known vertices."""
+        self.links[one][other] = self.links[one].get(other, 0) + bandwidth
+        self.links[other][one] = self.links[one][other]
+
+    def of(self, kind: str) -> list[str]:
+        """All vertices of a kind."""
+        return [vertex for vertex, its in self.kinds.items() if its == kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One level as a source says it: by node, the name of its domain, which need not be unique.
+
+    `accelerator` levels are of NVLink, whose names are unique in the whole fabric. `uplinks` is MB/s one way
+    by domain, where known and names are unique.
+    """
+
+    level: str
+    domain: Mapping[str, str]
+    accelerator: bool = False
+    uplinks: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All that a reader found; `said` from outer to inner, as far as the source has an order."""
+
+    nodes: tuple[str, ...]
+    graph: Graph = field(default_factory=Graph)
+    said: tuple[Said, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    merged: tuple[Merged, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def known(value: object) -> str | None:
+    """Return a name, or None where it says that nobody knows."""
+    text = value.strip() if isinstance(value, str) else ""
+    return None if text.lower() in UNKNOWN else text
+
+
+def within(names: Collection[str]) -> None:
+    """Refuse a source of more nodes than there can be.
+
+    Raises:
+        TopologyError: It has.
+    """
+    if len(names) > MOST_NODES:
+        raise TopologyError("", f"has more than {MOST_NODES:,} nodes; check its ranges")

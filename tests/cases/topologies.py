@@ -1,0 +1,113 @@
+"""Sources of an interconnect, made by hand, and how tests look at what became of them."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import random
+
+import pytest
+
+from lstqueue.interconnect import sources
+from lstqueue.topology import contract
+from lstqueue.topology.domains import Domains
+from lstqueue.topology.found import Found, Graph
+
+NDR = 50_000
+"""MB/s of a port of 4xNDR."""
+
+
+def members(made: Domains, level: str) -> dict[str, tuple[str, ...]]:
+    """By domain of a level, its nodes."""
+    one = next(item for item in made.levels if item.name == level)
+    slices = zip(one.names, one.starts, one.ends, strict=True)
+    return {name: made.nodes[start:end] for name, start, end in slices}
+
+
+def sizes(made: Domains) -> dict[str, int]:
+    """By level from outer to inner, how many domains it has."""
+    return {level.name: len(level.names) for level in made.levels}
+
+
+def left_out(made: Domains) -> dict[str, str]:
+    """By name, why something was left out."""
+    return {item.name: item.reason for item in made.left_out}
+
+
+def read(folder: pathlib.Path, form: str, told: object, **more: object) -> Domains:
+    """Read text, or objects as JSON, as a source of the format."""
+    path = folder / ("source.txt" if isinstance(told, str | bytes) else "source.json")
+    if isinstance(told, str) and form not in sources.LINES:
+        path = folder / "source.yaml"
+    path.write_bytes(told if isinstance(told, bytes) else _text(told).encode())
+    return sources.read(f"{form}:{path}", **more).domains
+
+
+def refusal(folder: pathlib.Path, form: str, told: object, **more: object) -> str:
+    """What is said of a source that cannot be used, without the path."""
+    with pytest.raises(sources.SourceError) as caught:
+        read(folder, form, told, **more)
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+def _text(told: object) -> str:
+    return told if isinstance(told, str) else json.dumps(told)
+
+
+def node(name: str, **labels: str) -> dict[str, object]:
+    """A node of the API; in the keys of labels `__` is a `/`, and `_` a dot."""
+    its = {key.replace("__", "/").replace("_", "."): value for key, value in labels.items()}
+    return {"kind": "Node", "metadata": {"name": name, "labels": its}}
+
+
+def labelled(name: str, labels: dict[str, str]) -> dict[str, object]:
+    """A node with these labels."""
+    return {"kind": "Node", "metadata": {"name": name, "labels": labels}}
+
+
+def rails(groups: int, hosts: int, *, leaves: int = 4, spines: int = 4) -> Graph:
+    """A rail-optimised fabric: every host on each leaf of its group, every leaf on each spine."""
+    graph = Graph()
+    for spine in range(spines):
+        graph.add(f"spine-{spine}", "switch")
+    for group in range(groups):
+        for leaf in range(leaves):
+            graph.add(f"leaf-{leaf}-{group}", "switch")
+            for spine in range(spines):
+                graph.link(f"leaf-{leaf}-{group}", f"spine-{spine}", 2 * NDR)
+        for host in range(hosts):
+            graph.add(f"n{group}-{host}", "node")
+            for leaf in range(leaves):
+                graph.link(f"n{group}-{host}", f"leaf-{leaf}-{group}", NDR)
+    return graph
+
+
+def cut(graph: Graph, one: str, other: str) -> None:
+    """Take a cable away."""
+    del graph.links[one][other], graph.links[other][one]
+
+
+def relabelled(graph: Graph, seed: int) -> tuple[Graph, dict[str, str]]:
+    """The same fabric with other names, told in another order; and the names by the old ones."""
+    chance = random.Random(seed)
+    old = list(graph.kinds)
+    chance.shuffle(old)
+    names = {vertex: f"v{index}" for index, vertex in enumerate(old)}
+    other = Graph()
+    for vertex in old:
+        other.add(names[vertex], graph.kinds[vertex])
+    pairs = [(one, two) for one in old for two in graph.links[one] if names[one] < names[two]]
+    chance.shuffle(pairs)
+    for one, two in pairs:
+        other.link(names[one], names[two], graph.links[one][two])
+    return other, names
+
+
+def domains(graph: Graph) -> Domains:
+    """What becomes of a fabric."""
+    return contract.contract(Found(tuple(graph.of("node")), graph))
+
+
+def parts(made: Domains, level: str) -> set[frozenset[str]]:
+    """The sets of nodes that a level's domains are, whatever they are called."""
+    return {frozenset(its) for its in members(made, level).values()}
