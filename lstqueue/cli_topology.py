@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import pathlib
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 LEFT_OUT = 1
 """Exit code of `check` where something was left out or merged."""
+NO_FIT = 1
+"""Exit code of `fit` where the gang does not."""
 
 
 @click.group()
@@ -60,6 +63,59 @@ def check(context: click.Context, /, *, source: str, keys: tuple[str, ...], form
     made = _printed(source, keys, form).domains
     if made.left_out or made.merged:
         context.exit(LEFT_OUT)
+
+
+@topology.command()
+@sourced
+@click.option(
+    "--gang",
+    "gangs",
+    required=True,
+    multiple=True,
+    metavar="PODSxGPUS",
+    help="Pods, and GPUs of each: 16x8. Give it again for a group more; ranks go in this order.",
+)
+@click.option(
+    "--gpus-per-node",
+    "gpus",
+    default=8,
+    show_default=True,
+    type=click.IntRange(1, 1024),
+    help="GPUs that each node has.",
+)
+@click.option(
+    "--required", metavar="LEVEL", help="One domain of this level holds the gang, or it does not fit."
+)
+@click.option("--preferred", metavar="LEVEL", help="Say when no single domain of this level holds the gang.")
+@click.option(
+    "--slice",
+    metavar="PODS[:LEVEL]",
+    help="So many pods of the last group, in rank order, share a domain of the level, or of the innermost.",
+)
+@click.option(
+    "--used",
+    type=click.Path(dir_okay=False, path_type=pathlib.Path),
+    help="A file of what is in use: a node and its GPUs a line.",
+)
+@click.pass_context
+def fit(
+    context: click.Context, /, *, source: str, keys: tuple[str, ...], form: str | None, **asked: Any
+) -> None:
+    """Say where a gang would go, and what its traffic gets there. Exits with 1 when it does not fit."""
+    from lstqueue.interconnect import fit as fitting
+    from lstqueue.interconnect import sources
+
+    wanted = fitting.Asked(**asked)
+    try:
+        answer = fitting.find(read(source, keys), wanted)
+    except sources.SourceError as error:
+        raise click.ClickException(str(error)) from error
+    if form == "json":
+        click.echo(json.dumps(fitting.document(answer), indent=1))
+    else:
+        click.echo("\n".join(fitting.words(answer, wanted)))
+    if answer.groups is None:
+        context.exit(NO_FIT)
 
 
 def read(source: str, keys: tuple[str, ...]) -> sources.Source:

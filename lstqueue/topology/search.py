@@ -183,8 +183,8 @@ class _Search:
         ring = 0
         if fabric.told:
             amounts = self.groups[self.order[0]].amounts
-            link = bandwidth.link_shares(fabric, self.free, everywhere.nodes, everywhere.pods, amounts)
-            ring = bandwidth.ring(fabric, nodes, link)
+            gang = bandwidth.rates(fabric, self.free, nodes, everywhere.pods, amounts)
+            ring = bandwidth.ring(fabric, nodes, gang)
         opened = int((~self.opened[nodes]).sum())
         left, fragments = self._left(parts)
         key = (*used, -int(sets.bucket(np.array(ring))), len(nodes), opened, fragments, left)

@@ -17,6 +17,8 @@ FILLS = 4
 """Sets of domains, the best, for which nodes are chosen."""
 SHARED = 2
 """The same where each domain of a set gets a share of its own, each a search of its own."""
+SHARES = 64
+"""And as few sets as have this many domains together, but one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class Spread:
             shared = tier + 1 == until == self.balance
             starts, _ = sets.inward(self.count, starts, tier=tier, pods=pods, shared=shared)
             tier += 1
-        for elements in starts[: SHARED if stops else FILLS]:
+        most = max(min(SHARED, SHARES // starts.shape[1]), 1) if stops else FILLS
+        for elements in starts[:most]:
             shares = self._shared(elements, tier, pods, stops) if stops else None
             part = shares if stops else self._filled(elements, tier, pods)
             if part is not None:

@@ -21,7 +21,7 @@ from lstqueue.topology.table import Ints, Mask
 UNKNOWN = 1 << 60
 """Bandwidth nobody knows, which limits nothing."""
 ACCELERATOR = "nvl"
-"""Levels of this name, and of names that begin with it, are NVLink domains: inside, nodes need no NIC."""
+"""Levels of this name, and of names that begin with it, are NVLink domains."""
 
 Words = npt.NDArray[np.uint64]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -57,7 +57,8 @@ class Tree:
         self.depth = len(found.levels)
         self.link = np.where(found.link > 0, found.link, UNKNOWN)
         self.tiers = _tiers(found, self.size)
-        self.told = bool(any((tier.uplink < UNKNOWN).any() for tier in self.tiers))
+        self.told_at = [bool((tier.uplink < UNKNOWN).any()) for tier in self.tiers]
+        self.told = any(self.told_at)
         self.links_vary = bool((self.link != self.link[0]).any())
 
     def level(self, name: str) -> int:
@@ -73,12 +74,10 @@ class Tree:
         return names.index(name) + 1
 
     @functools.cached_property
-    def accelerator(self) -> int | None:
-        """The outermost tier of NVLink domains, None where no level is one."""
-        for number, level in enumerate(self.domains.levels, start=1):
-            if level.name.startswith(ACCELERATOR):
-                return number
-        return None
+    def accelerators(self) -> tuple[int, ...]:
+        """Tiers of NVLink domains, the outermost first."""
+        levels = enumerate(self.domains.levels, start=1)
+        return tuple(number for number, level in levels if level.name.startswith(ACCELERATOR))
 
     def signatures(self, nodes: Words) -> list[Words]:
         """By tier, a number per element, equal for elements that differ in names and order only.
@@ -111,7 +110,9 @@ def ranges(starts: Ints, ends: Ints) -> Ints:
         return np.arange(starts[0], ends[0], dtype=np.int64)
     sizes = ends - starts
     before = sizes.cumsum() - sizes
-    return np.arange(int(sizes.sum()), dtype=np.int64) + np.repeat(starts - before, sizes)
+    found: Ints = np.arange(int(sizes.sum()), dtype=np.int64)
+    found += np.repeat(starts - before, sizes)
+    return found
 
 
 def _tiers(found: domains.Domains, size: int) -> tuple[Tier, ...]:

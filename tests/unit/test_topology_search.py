@@ -175,7 +175,9 @@ def test_the_uplink_limits_a_gang_that_leaves_its_leaf_group() -> None:
 
 def test_nvlink_domains_are_as_fast_as_the_smaller_share() -> None:
     # NCCL issue 1801: about 49 GB/s for each GPU of the smaller share, 4 GPUs a node.
-    on = fabric({"b1/r1": 7, "b1/r2": 7}, levels=("block", "nvl"), links={f"n{i}": 196 for i in range(14)})
+    uplinks = {("b1", "r1"): 49 * 28, ("b1", "r2"): 49 * 28}
+    links = {f"n{i}": 3600 for i in range(14)}
+    on = fabric({"b1/r1": 7, "b1/r2": 7}, levels=("block", "nvl"), uplinks=uplinks, links=links)
     room = free(*[4] * 14, whole=4)
     assert judged(on, room, group(8, gpus=4)).ring == 49 * 4
     assert judged(on, room, group(8, gpus=4), balance=2).ring == 49 * 16
@@ -185,12 +187,12 @@ def test_nvlink_domains_are_as_fast_as_the_smaller_share() -> None:
 def test_a_ring_out_of_order_crosses_and_is_slower() -> None:
     uplinks = {("b1", "l1"): 400, ("b1", "l2"): 400}
     on = fabric({"b1/l1": 4, "b1/l2": 4}, links={f"n{i}": 400 for i in range(8)}, uplinks=uplinks)
-    order, link = np.arange(8), np.full(8, 400)
+    order, gang = np.arange(8), bandwidth.Rates(np.full(8, 400), {})
     assert bandwidth.crossings(on, 2, order).tolist() == [1, 1]
-    assert bandwidth.ring(on, order, link) == 400
+    assert bandwidth.ring(on, order, gang) == 400
     shuffled = np.array([0, 4, 1, 5, 2, 6, 3, 7])
     assert bandwidth.crossings(on, 2, shuffled).tolist() == [4, 4]
-    assert bandwidth.ring(on, shuffled, link) == 100
+    assert bandwidth.ring(on, shuffled, gang) == 100
 
 
 def test_bandwidth_that_nobody_told_is_unknown() -> None:
