@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich import console, text, tree
@@ -17,6 +18,8 @@ WIDTH = 4096
 """Columns to print for: names are cut by nobody, and a terminal wraps by itself."""
 _NAMED = 3
 """Names that stand for all of those of one reason."""
+_DRAWN = 1000
+"""Domains that a tree shows; a page of more is read by nobody."""
 _REASONS = 20
 """Reasons that are told; the others are in the JSON."""
 
@@ -60,7 +63,7 @@ def write(terminal: console.Console, source: Source) -> None:
     made = source.domains
     counts = ", ".join(f"{level.name} {len(level.names):,}" for level in made.levels) or "no levels"
     root = tree.Tree(_text(f"{source.name}: {_nodes(len(made.nodes))}; {counts}"))
-    _branches(root, made, depth=0, start=0, end=len(made.nodes))
+    _Drawing(made).branches(root, depth=0, start=0, end=len(made.nodes))
     terminal.print(root)
     for note in source.notes:
         terminal.print(_text(f"note: {note}."))
@@ -68,27 +71,43 @@ def write(terminal: console.Console, source: Source) -> None:
     _reasons(terminal, "left out", made.left_out)
 
 
-def _branches(root: tree.Tree, made: Domains, *, depth: int, start: int, end: int) -> None:
-    """Add the domains within a slice, outer levels first, and the nodes that are in no finer one."""
-    if depth == len(made.levels):
-        if depth or end > start:
-            root.add(_text(_members(made, start, end)))
-        return
-    level = made.levels[depth]
-    at = start
-    first = int(level.starts.searchsorted(start))
-    for index in range(first, len(level.names)):
-        begin, stop = int(level.starts[index]), int(level.ends[index])
-        if begin >= end:
-            break
-        if begin > at:
-            _branches(root, made, depth=depth + 1, start=at, end=begin)
-        up = f", {rate(int(level.uplink[index]))} up" if level.uplink[index] else ""
-        title = f"{level.name} {_LAST.split(level.names[index])[-1]}: {_nodes(stop - begin)}{up}"
-        _branches(root.add(_text(title)), made, depth=depth + 1, start=begin, end=stop)
-        at = stop
-    if at < end:
-        _branches(root, made, depth=depth + 1, start=at, end=end)
+@dataclass(slots=True)
+class _Drawing:
+    """A tree as far as it is drawn: the first `_DRAWN` domains of it."""
+
+    made: Domains
+    drawn: int = 0
+
+    def branches(self, root: tree.Tree, *, depth: int, start: int, end: int) -> None:
+        """Add the domains within a slice, outer levels first, and the nodes that are in no finer one."""
+        if self.drawn > _DRAWN:
+            return
+        if depth == len(self.made.levels):
+            if end > start:
+                root.add(_text(_members(self.made, start, end)))
+            return
+        level = self.made.levels[depth]
+        at = start
+        first, last = (int(level.starts.searchsorted(bound)) for bound in (start, end))
+        for index in range(first, last):
+            begin, stop = int(level.starts[index]), int(level.ends[index])
+            if begin > at:
+                self.branches(root, depth=depth + 1, start=at, end=begin)
+            self.drawn += 1
+            if self.drawn > _DRAWN:
+                root.add("… and so on; -o json has all")
+                return
+            branch = root.add(_text(_domain(level, index)))
+            self.branches(branch, depth=depth + 1, start=begin, end=stop)
+            at = stop
+        if at < end:
+            self.branches(root, depth=depth + 1, start=at, end=end)
+
+
+def _domain(level: Level, index: int) -> str:
+    up = f", {rate(int(level.uplink[index]))} up" if level.uplink[index] else ""
+    count = int(level.ends[index] - level.starts[index])
+    return f"{level.name} {_LAST.split(level.names[index])[-1]}: {_nodes(count)}{up}"
 
 
 def _members(made: Domains, start: int, end: int) -> str:

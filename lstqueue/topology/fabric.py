@@ -8,7 +8,6 @@ stays apart: several roots are legal.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -51,7 +50,7 @@ def climb(graph: Graph) -> Climbed:
     out = Climbed()
     leaves = _leaves(graph)
     attached = _attached(graph, leaves, out)
-    units = [_unit(attached, hosts) for hosts in overlap.group(attached)]
+    units = [_Unit(one.members, one.core) for one in overlap.group(attached)]
     _tell_odd(units, attached, graph=graph, out=out)
     seen = set(leaves)
     height = 0
@@ -108,15 +107,6 @@ def _late(graph: Graph, leaves: set[str]) -> dict[str, frozenset[str]]:
     return found
 
 
-def _unit(attached: Mapping[str, frozenset[str]], hosts: Sequence[str]) -> _Unit:
-    """Make hosts one; a switch on which only few of them are is there by a wrong cable."""
-    on: Counter[str] = Counter()
-    for host in hosts:
-        on.update(attached[host])
-    most = max(on.values())
-    return _Unit(tuple(hosts), frozenset(s for s, n in on.items() if n * 100 >= overlap.CORE * most))
-
-
 def _tell_odd(
     units: Sequence[_Unit], attached: Mapping[str, frozenset[str]], *, graph: Graph, out: Climbed
 ) -> None:
@@ -141,10 +131,14 @@ def _above(graph: Graph, tops: Iterable[str], seen: set[str]) -> frozenset[str]:
 def _say(
     out: Climbed, units: Sequence[_Unit], above: Sequence[frozenset[str]], *, graph: Graph, height: int
 ) -> None:
-    """Add a level, unless it is the one below again."""
+    """Add a level; one that is the level below again, only where it has a name of its own.
+
+    So a level is called the same before and after a cable makes a difference within it.
+    """
     names = titles.unique([titles.common(graph.titles.get(top, top) for top in unit.tops) for unit in units])
     domain = {host: name for unit, name in zip(units, names, strict=True) for host in unit.hosts}
-    if out.said and len(set(domain.values())) == len(set(out.said[0].domain.values())):
+    alike = bool(out.said) and len(set(domain.values())) == len(set(out.said[0].domain.values()))
+    if alike and len(out.said) >= len(LEVELS):
         return
     uplinks = {}
     for unit, name, tops in zip(units, names, above, strict=True):
@@ -166,18 +160,13 @@ def _raised(
         if tops:
             attached[index] = frozenset(sorted(tops)[: overlap.WIDEST])
     attached.update(late)
+    weights = {member: len(units[member].hosts) if isinstance(member, int) else 1 for member in attached}
     found = []
-    for members in overlap.group(attached):
+    for one in overlap.group(attached, weights):
         hosts: list[str] = []
-        on: Counter[str] = Counter()
-        for member in members:
-            its = units[member].hosts if isinstance(member, int) else (member,)
-            hosts += its
-            on.update(dict.fromkeys(above[member] if isinstance(member, int) else late[member], len(its)))
-        most = max(on.values())
-        found.append(
-            _Unit(tuple(hosts), frozenset(s for s, n in on.items() if n * 100 >= overlap.CORE * most))
-        )
+        for member in one.members:
+            hosts += units[member].hosts if isinstance(member, int) else (member,)
+        found.append(_Unit(tuple(hosts), one.core))
     for host, switches in late.items():
         out.links[host] = sum(graph.links[host][switch] for switch in switches)
     # What nothing is above of stays as it is, a root of its own until `_finish` looks at distances.

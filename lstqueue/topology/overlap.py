@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T", bound=Hashable)
 Set = tuple[str, ...]
@@ -29,11 +30,20 @@ _SHARED = 64
 """Groups that a switch may tell apart; one that more share, as of a storage network, says nothing."""
 
 
-def group(attached: Mapping[T, frozenset[str]]) -> list[list[T]]:
+@dataclass(frozen=True, slots=True)
+class Group(Generic[T]):
+    """Things that belong together, and the switches that are theirs rather than those of a wrong cable."""
+
+    members: tuple[T, ...]
+    core: frozenset[str]
+
+
+def group(attached: Mapping[T, frozenset[str]], weights: Mapping[T, int] | None = None) -> list[Group[T]]:
     """Group things by what they are attached to.
 
     Args:
         attached: By thing, its switches, at least one and at most `WIDEST`.
+        weights: By thing, how many hosts it stands for; each for one, where there are none.
 
     Returns:
         The groups, and in them the things, in the order of `attached`.
@@ -41,25 +51,35 @@ def group(attached: Mapping[T, frozenset[str]]) -> list[list[T]]:
     alike: dict[Set, list[T]] = {}
     for thing, switches in attached.items():
         alike.setdefault(tuple(sorted(switches)), []).append(thing)
-    seeds = _Seeds({found: len(things) for found, things in alike.items()})
+    counts = {
+        found: len(things) if weights is None else sum(weights[thing] for thing in things)
+        for found, things in alike.items()
+    }
+    seeds = _Seeds(counts)
     homes: dict[Set, int] = {}
-    for found in _typical_first(alike):
+    for found in _typical_first(counts):
         home = seeds.best(found)
         homes[found] = seeds.add(found) if home is None else home
         seeds.count(found, homes[found])
-    joined = _join([seeds.core(index) for index in range(len(seeds.support))])
-    groups: dict[int, list[T]] = {}
-    for thing, switches in attached.items():
-        groups.setdefault(joined[homes[tuple(sorted(switches))]], []).append(thing)
-    return list(groups.values())
+    cores = seeds.cores()
+    joined = _join(cores)
+    members: dict[int, list[T]] = {}
+    whole: dict[int, frozenset[str]] = {}
+    for index, home in enumerate(joined):
+        whole[home] = whole.get(home, frozenset()) | cores[index]
+    for found, things in alike.items():
+        members.setdefault(joined[homes[found]], []).extend(things)
+    place = {thing: index for index, thing in enumerate(attached)}
+    groups = [Group(tuple(sorted(its, key=place.__getitem__)), whole[home]) for home, its in members.items()]
+    return sorted(groups, key=lambda one: place[one.members[0]])
 
 
 class _Seeds:
-    """The groups so far: the set that began each, and how many things of it are on which switch."""
+    """The groups so far: the set that began each, and how many hosts of it are on which switch."""
 
     def __init__(self, counts: Mapping[Set, int]) -> None:
         self.counts = counts
-        self.sizes: list[int] = []
+        self.sets: list[Set] = []
         self.support: list[Counter[str]] = []
         self._of: dict[str, list[int]] = {}
 
@@ -70,32 +90,45 @@ class _Seeds:
             shared.update(self._of.get(switch, ()))
         fitting: list[tuple[int, int, int]] = []
         for seed, common in shared.items():
-            if common * 100 >= ENOUGH * min(len(found), self.sizes[seed]):
+            if common * 100 >= ENOUGH * min(len(found), len(self.sets[seed])):
                 there = sum(self.support[seed][switch] for switch in found)
                 fitting.append((common, there, -seed))
         return -max(fitting)[2] if fitting else None
 
     def add(self, found: Set) -> int:
         """Begin a group."""
-        self.sizes.append(len(found))
+        self.sets.append(found)
         self.support.append(Counter())
         for switch in found:
             seeds = self._of.setdefault(switch, [])
             if len(seeds) < _SHARED:
-                seeds.append(len(self.sizes) - 1)
-        return len(self.sizes) - 1
+                seeds.append(len(self.sets) - 1)
+        return len(self.sets) - 1
 
     def count(self, found: Set, home: int) -> None:
         """Count the things of a set for its group."""
         self.support[home].update(dict.fromkeys(found, self.counts[found]))
 
-    def core(self, home: int) -> frozenset[str]:
-        """The switches that are the group's own, and not those of a wrong cable."""
-        most = max(self.support[home].values())
-        return frozenset(switch for switch, count in self.support[home].items() if count * 100 >= CORE * most)
+    def cores(self) -> list[frozenset[str]]:
+        """By group, the switches that are its own: many are on them, and more than of any other group."""
+        most: Counter[str] = Counter()
+        holders: Counter[tuple[str, int]] = Counter()
+        for support in self.support:
+            for switch, count in support.items():
+                holders[switch, count] += 1
+                most[switch] = max(most[switch], count)
+        found = []
+        for seed, support in zip(self.sets, self.support, strict=True):
+            least = CORE * max(support.values())
+            best = {switch for switch, count in support.items() if count == most[switch]}
+            # Of a switch on which two groups have equally many, neither has it that did not begin with it.
+            own = {switch for switch in best if switch in seed or holders[switch, support[switch]] == 1}
+            core = frozenset(switch for switch in own if support[switch] * 100 >= least)
+            found.append(core or frozenset(seed))
+        return found
 
 
-def _typical_first(alike: Mapping[Set, Sequence[object]]) -> list[Set]:
+def _typical_first(counts: Mapping[Set, int]) -> list[Set]:
     """Order sets so that those come first which show a group best.
 
     These are the full ones, the frequent before the rare; of equals, those whose switches are often seen
@@ -104,17 +137,17 @@ def _typical_first(alike: Mapping[Set, Sequence[object]]) -> list[Set]:
     """
     links: Counter[int] = Counter()
     together: Counter[tuple[str, str]] = Counter()
-    for found, things in alike.items():
-        links[len(found)] += len(found) * len(things)
-        together.update(dict.fromkeys(_pairs(found), len(things)))
+    for found, count in counts.items():
+        links[len(found)] += len(found) * count
+        together.update(dict.fromkeys(_pairs(found), count))
     usual = max(links, key=lambda size: (links[size], size), default=0)
 
     def key(found: Set) -> tuple[bool, int, int, int, Set]:
-        count = len(alike[found])
+        count = counts[found]
         odd = len(found) > usual and count == 1
         return odd, -len(found), -count, -sum(together[pair] for pair in _pairs(found)), found
 
-    return sorted(alike, key=key)
+    return sorted(counts, key=key)
 
 
 def _pairs(found: Set) -> Iterator[tuple[str, str]]:

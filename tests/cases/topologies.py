@@ -54,32 +54,38 @@ def _text(told: object) -> str:
     return told if isinstance(told, str) else json.dumps(told)
 
 
-def node(name: str, **labels: str) -> dict[str, object]:
-    """A node of the API; in the keys of labels `__` is a `/`, and `_` a dot."""
-    its = {key.replace("__", "/").replace("_", "."): value for key, value in labels.items()}
-    return {"kind": "Node", "metadata": {"name": name, "labels": its}}
-
-
 def labelled(name: str, labels: dict[str, str]) -> dict[str, object]:
     """A node with these labels."""
     return {"kind": "Node", "metadata": {"name": name, "labels": labels}}
 
 
-def rails(groups: int, hosts: int, *, leaves: int = 4, spines: int = 4) -> Graph:
-    """A rail-optimised fabric: every host on each leaf of its group, every leaf on each spine."""
+def rails(groups: int, hosts: int, *, leaves: int = 4, spines: int = 4, pods: int = 1) -> Graph:
+    """A rail-optimised fabric: every host on each leaf of its group, every leaf on each spine of its pod.
+
+    Where there are several pods, spines are on cores: a spine of each pod on the same.
+    """
     graph = Graph()
-    for spine in range(spines):
-        graph.add(f"spine-{spine}", "switch")
-    for group in range(groups):
-        for leaf in range(leaves):
-            graph.add(f"leaf-{leaf}-{group}", "switch")
-            for spine in range(spines):
-                graph.link(f"leaf-{leaf}-{group}", f"spine-{spine}", 2 * NDR)
-        for host in range(hosts):
-            graph.add(f"n{group}-{host}", "node")
-            for leaf in range(leaves):
-                graph.link(f"n{group}-{host}", f"leaf-{leaf}-{group}", NDR)
+    for spine in range(spines if pods > 1 else 0):
+        graph.add(f"core-{spine}", "switch")
+    for pod in range(pods):
+        for spine in range(spines):
+            graph.add(f"spine-{pod}-{spine}", "switch")
+            if pods > 1:
+                graph.link(f"spine-{pod}-{spine}", f"core-{spine}", 4 * NDR)
+        for group in range(pod * groups, (pod + 1) * groups):
+            _group(graph, group, hosts, leaves=leaves, spines=[f"spine-{pod}-{s}" for s in range(spines)])
     return graph
+
+
+def _group(graph: Graph, group: int, hosts: int, *, leaves: int, spines: list[str]) -> None:
+    for leaf in range(leaves):
+        graph.add(f"leaf-{leaf}-{group}", "switch")
+        for spine in spines:
+            graph.link(f"leaf-{leaf}-{group}", spine, 2 * NDR)
+    for host in range(hosts):
+        graph.add(f"n{group}-{host}", "node")
+        for leaf in range(leaves):
+            graph.link(f"n{group}-{host}", f"leaf-{leaf}-{group}", NDR)
 
 
 def cut(graph: Graph, one: str, other: str) -> None:

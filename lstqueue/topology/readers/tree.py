@@ -102,6 +102,6 @@ def _heights(tree: Tree) -> dict[str, int]:
         )
     if max(heights.values(), default=0) >= MOST_LEVELS:
         raise TopologyError(
-            "", f"has more than {MOST_LEVELS} levels of {tree.what}s; at most so many are known"
+            "", f"has more than {MOST_LEVELS} levels ({tree.what}); at most so many are known"
         )
     return heights
