@@ -15,9 +15,9 @@ COARSE = 128
 
 
 class Counted:
-    """`caps[t]` is what each element of tier t takes, `alike[t]` its signature (`Tree.signatures`)."""
+    """`nodes` is what each node takes, `caps[t]` each element of tier t, `alike[t]` signatures (`Tree`)."""
 
-    __slots__ = ("_columns", "_values", "alike", "caps", "fabric", "pods", "slice", "slice_tier")
+    __slots__ = ("_caps", "_columns", "_values", "alike", "fabric", "nodes", "pods", "slice", "slice_tier")
 
     def __init__(
         self,
@@ -34,9 +34,18 @@ class Counted:
         self.slice = unit
         self.slice_tier = len(fabric.tiers) - 1 if slice_tier is None else slice_tier
         self.alike = alike
-        self.caps = self._sums(counts)
+        whole = self.slice_tier == len(fabric.tiers) - 1
+        self.nodes = counts - counts % unit if whole else counts
+        self._caps: list[Ints] = []
         self._columns: dict[tuple[int, int], Ints] = {}
         self._values: dict[int, Ints] = {}
+
+    @property
+    def caps(self) -> list[Ints]:
+        """Pods by tier and element, counted when they are first asked for."""
+        if not self._caps:
+            self._caps = self._sums()
+        return self._caps
 
     def unit(self, tier: int) -> int:
         """Pods that go together into an element of a tier: a slice, or one."""
@@ -94,10 +103,9 @@ class Counted:
         found: Ints = flat.reshape(size)
         return found
 
-    def _sums(self, counts: Ints) -> list[Ints]:
-        last = len(self.fabric.tiers) - 1
-        caps = [counts - counts % self.slice if self.slice_tier == last else counts]
-        for number in range(last - 1, -1, -1):
+    def _sums(self) -> list[Ints]:
+        caps = [self.nodes]
+        for number in range(len(self.fabric.tiers) - 2, -1, -1):
             sums: Ints = np.add.reduceat(caps[-1], self.fabric.tiers[number].first[:-1])
             if number == self.slice_tier:
                 sums -= sums % self.slice

@@ -29,8 +29,9 @@ def fill(
     """
     fabric = count.fabric
     at = fabric.tiers[tier]
+    elements = np.sort(elements)
     inside = tree.ranges(at.starts[elements], at.ends[elements])
-    counts = count.caps[-1][inside]
+    counts = count.nodes[inside]
     some = counts.nonzero()[0]
     inside, counts = inside[some], counts[some]
     total = int(counts.sum())

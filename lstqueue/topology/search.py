@@ -145,7 +145,8 @@ class _Search:
             innermost = group.slice_tier
         for near in range(max(innermost, tier), tier, -1):
             elements = np.unique(self.fabric.tiers[near].within[nodes])
-            if int(count.caps[near][elements].sum()) >= group.pods:
+            caps = count.nodes if near == len(self.fabric.tiers) - 1 else count.caps[near]
+            if int(caps[elements].sum()) >= group.pods:
                 yield from self._spread(number, elements[None, :], near, count)
                 return
         if int(count.caps[tier][start[0]]) >= group.pods:

@@ -154,13 +154,13 @@ def _combinations(count: int, size: int) -> Ints:
 @functools.lru_cache(maxsize=256)
 def _near_the_largest(count: int, size: int) -> Ints:
     """The `size` - 1 largest, or these with one exchanged for one of the next, and any other as the last."""
-    largest = list(range(size - 1))
-    bases = [largest]
-    for out in reversed(largest[-SETS // NEXT :]):
-        rest = [one for one in largest if one != out]
-        bases += [[*rest, more] for more in range(size - 1, min(size - 1 + NEXT, count))]
-    found = [[*largest, last] for last in range(size - 1, count)]
-    near = range(min(size + NEXT * NEXT, count))
-    found += [[*base, last] for base in bases[1:] for last in near if last not in base]
-    unique = sorted({tuple(sorted(one)) for one in found})
-    return np.array(unique, dtype=np.int64).reshape(len(unique), size)
+    least, end = size - 1, min(size + SETS // NEXT, count)
+    changes = [(least, least, last) for last in range(least, count)]
+    for out in range(max(0, least - SETS // NEXT // 2), least):
+        for more in range(least, min(least + NEXT, count)):
+            changes += [(out, more, last) for last in range(more + 1, end)]
+    outs, mores, lasts = np.array(changes, dtype=np.int64).T
+    found: Ints = np.tile(np.arange(size, dtype=np.int64), (len(changes), 1))
+    found[np.arange(len(changes)), outs] = mores
+    found[:, least] = lasts
+    return found

@@ -67,7 +67,7 @@ class Spread:
         count = self.count
         caps = count.caps[tier][elements]
         given = filling.shares(caps, pods, count.unit(tier), equal=tier == self.balance)
-        full = given == np.add.reduceat(count.caps[-1], count.fabric.tiers[tier].starts)[elements]
+        full = given == np.add.reduceat(count.nodes, count.fabric.tiers[tier].starts)[elements]
         parts = [self._filled(elements[full], tier, int(given[full].sum()))] if full.any() else []
         for element, share in zip(elements[~full], given[~full].tolist(), strict=True):
             if share:

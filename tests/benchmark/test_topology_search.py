@@ -18,6 +18,8 @@ pytestmark = pytest.mark.benchmark
 NODES = 5_000
 SEARCHES = 1_000
 FLOOR_MS = 100.0
+TIMES = 3
+"""Each search is made as often, and the least counts: what others do on the machine is not its cost."""
 
 
 def interconnect() -> tree.Tree:
@@ -63,9 +65,12 @@ def test_a_search() -> None:
         free = room(rng)
         for _ in range(50):
             gang = asked(rng)
-            begun = time.process_time()
-            place = search.find(fabric, free, gang)
-            spent = 1000 * (time.process_time() - begun)
+            costs = []
+            for _ in range(TIMES):
+                begun = time.process_time()
+                place = search.find(fabric, free, gang)
+                costs.append(1000 * (time.process_time() - begun))
+            spent = min(costs)
             placed += place is not None
             what = [(group.pods, group.amounts[0], group.slice) for group in gang.groups]
             took.append((spent, f"{what} required {gang.required} balance {gang.balance}"))

@@ -59,6 +59,14 @@ def test_without_one_top_domain_the_fewest_are_combined() -> None:
     assert placed(on, free(*[8] * 8), group(6)) == [{f"n{i}": 1 for i in range(2, 8)}]
 
 
+def test_nodes_are_in_rank_order_though_the_largest_domain_is_taken_first() -> None:
+    on = fabric({"b1/l1": 2, "b2/l1": 3})
+    place = search.find(on, free(*[8] * 5), wanted.Wanted((group(5),)))
+    assert place is not None
+    assert place.parts[0].nodes.tolist() == [0, 1, 2, 3, 4]
+    assert place.key[:2] == (2, 2)
+
+
 def test_required_is_never_broken_though_room_exists() -> None:
     on = fabric({"b1/l1": 3, "b1/l2": 3})
     assert placed(on, free(*[8] * 6), group(4), required=2) is None
