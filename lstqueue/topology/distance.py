@@ -17,6 +17,8 @@ from lstqueue.topology.found import Graph
 
 MOST = 500
 """Units up to which distances are looked at: the work grows with the cube."""
+_MOST_STEPS = 20_000_000
+"""Cables looked at for hops, some seconds of them."""
 _STEP = 1.2
 """How much larger than the one before a distance must be to be a border."""
 _FAR = 1e9
@@ -37,7 +39,8 @@ def components(graph: Graph, tops: Sequence[frozenset[str]]) -> list[int]:
 
 def clusters(graph: Graph, tops: Sequence[frozenset[str]], *, parts: Sequence[int]) -> list[int] | None:
     """By unit, the first that is near it; `parts` where all are alike near, None for more than `MOST`."""
-    if len(tops) > MOST:
+    cables = sum(len(others) for vertex, others in graph.links.items() if graph.kinds[vertex] == "switch")
+    if len(tops) > MOST or len(tops) * cables > _MOST_STEPS:
         return None
     hops = _hops(graph, tops)
     heights, joins = _linkage(hops)

@@ -86,7 +86,7 @@ def pattern(text: str) -> dict[str, object]:
 
 def test_hypernodes_are_a_tree_by_tier(tmp_path: pathlib.Path) -> None:
     objects = [
-        hypernode("top", 2, "HyperNode", exact("s0"), exact("s1")),
+        hypernode("top", 2, "HyperNode", pattern("^s")),  # of those, too, that come after it
         hypernode("s0", 1, "Node", pattern("^n0-")),
         hypernode("s1", 1, "Node", exact("n1-0"), exact("n1-1"), exact("n0-1")),
         *[topologies.labelled(name, {}) for name in ("n0-0", "n0-1", "n1-0", "n1-1", "alone")],
@@ -109,6 +109,10 @@ def test_a_pattern_that_could_take_for_ever_is_refused(tmp_path: pathlib.Path) -
         ("# x\nSwitchName=a Nodes=n[1-99999999]\n", "line 2: has more than 200,000 names"),
         ("SwitchName=a Nodes=n[3-1]\n", "line 1: '3-1' ends before it begins"),
         ("SwitchName=a Node=n1\n", "line 1: 'Node=n1' is nothing that topology.conf has"),
+        (
+            "".join(f"SwitchName=s{i} Nodes=n[1-150000]\n" for i in range(3)),
+            "line 3: is where more than 400,000",
+        ),
         ("Nodes=n1\n", "line 1: has neither SwitchName nor BlockName"),
         ("", "has no SwitchName and no BlockName"),
     ],

@@ -8,13 +8,15 @@ ever, and are refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lstqueue.topology.domains import LeftOut
 from lstqueue.topology.found import Found, TopologyError, known
 from lstqueue.topology.readers import fields, labels, tree
 
 _LONGEST_PATTERN = 256
+_MOST_TRIED = 20_000_000
+"""Patterns times names."""
 _MOST_TIER = 1 << 20
 _NESTED = re.compile(r"[*+}?|][^()]*\)+\s*[*+{]|[*+}]\s*[*+{]")
 """A repeated group that repeats or chooses inside."""
@@ -33,8 +35,11 @@ def read(objects: Sequence[object]) -> Found:
             "", "has no HyperNode; give what `kubectl get hypernodes -o json` (or yaml) prints"
         )
     listed = any(isinstance(item, Mapping) and item.get("kind") == "Node" for item in objects)
-    nodes = labels.nodes([item for item in objects if item not in hypernodes]) if listed else None
+    nodes = labels.nodes(objects) if listed else None
+    _bound(hypernodes, nodes)
     made = tree.Tree("HyperNode")
+    named = [item.get("metadata") for item in hypernodes]
+    names = [str(its.get("name")) for its in named if isinstance(its, Mapping)]
     tiers: dict[str, int] = {}
     titles: dict[int, str] = {}
     for index, item in enumerate(hypernodes):
@@ -46,7 +51,7 @@ def read(objects: Sequence[object]) -> Found:
         tiers[name] = _tier(spec.get("tier"), name)
         if title := known(spec.get("tierName")):
             titles.setdefault(tiers[name], title)
-        _members(made, name, spec, nodes)
+        _members(made, name, spec, names=names, nodes=nodes)
     _check_tiers(made, tiers)
     found = tree.found(made, lambda tier: titles.get(tier, f"tier-{tier}"), heights=tiers)
     if nodes is None:
@@ -63,7 +68,27 @@ def _tier(value: object, name: str) -> int:
     return value
 
 
-def _members(made: tree.Tree, name: str, spec: Mapping[str, object], nodes: labels.Labelled | None) -> None:
+def _bound(hypernodes: Sequence[Mapping[str, object]], nodes: labels.Labelled | None) -> None:
+    """Refuse so many patterns over so many names that trying each takes long."""
+    picking = 0
+    for item in hypernodes:
+        spec = item.get("spec")
+        members = spec.get("members") if isinstance(spec, Mapping) else None
+        for member in members if isinstance(members, list) else ():
+            selector = member.get("selector") if isinstance(member, Mapping) else None
+            picking += isinstance(selector, Mapping) and "exactMatch" not in selector
+    if picking * (len(hypernodes) + len(nodes.nodes if nodes else ())) > _MOST_TRIED:
+        raise TopologyError("", f"has {picking:,} patterns for its names, too many; use exactMatch")
+
+
+def _members(
+    made: tree.Tree,
+    name: str,
+    spec: Mapping[str, object],
+    *,
+    names: Sequence[str],
+    nodes: labels.Labelled | None,
+) -> None:
     for index, item in enumerate(fields.sequence(spec.get("members"), f"HyperNode {name}: spec.members")):
         where = f"HyperNode {name}: spec.members[{index}]"
         member = fields.mapping(item, where)
@@ -71,7 +96,7 @@ def _members(made: tree.Tree, name: str, spec: Mapping[str, object], nodes: labe
         if kind not in ("Node", "HyperNode"):
             raise TopologyError(f"{where}.type", f"is {fields.shown(kind)}; write Node or HyperNode")
         selector = fields.mapping(member.get("selector"), f"{where}.selector")
-        among = list(made.wheres) if kind == "HyperNode" else list(nodes.nodes) if nodes else None
+        among = names if kind == "HyperNode" else nodes.nodes if nodes else None
         for picked in _picked(selector, f"{where}.selector", among=among, nodes=nodes):
             if kind == "Node":
                 made.put(picked, name)
@@ -80,7 +105,7 @@ def _members(made: tree.Tree, name: str, spec: Mapping[str, object], nodes: labe
 
 
 def _picked(
-    selector: Mapping[str, object], where: str, *, among: list[str] | None, nodes: labels.Labelled | None
+    selector: Mapping[str, object], where: str, *, among: Iterable[str] | None, nodes: labels.Labelled | None
 ) -> list[str]:
     if "exactMatch" in selector:
         exact = fields.mapping(selector["exactMatch"], f"{where}.exactMatch")
