@@ -73,10 +73,6 @@ def at_most(key: str, value: float, *, row: str = "") -> Floor:
     return Floor(key, "<=", value, row=row)
 
 
-BARE = "lst-no-promises"
-"""The order and its rules by themselves; what promises cost and bring is in rows of their own, of `lst`."""
-
-
 @dataclass(frozen=True)
 class Row:
     """A trace and a cluster, and what must be reached."""
@@ -85,7 +81,7 @@ class Row:
     nodes: int
     floors: Sequence[Floor] = ()
     seeds: int = 5
-    policy: str = BARE
+    policy: str = "lst"
     bound: bool = False
     pass_every: str = "1s"  # as the operator's
     more: Mapping[str, Any] = field(default_factory=dict)
@@ -108,7 +104,7 @@ ROWS = {
         C03,
         16,
         (*PROMISED, at_least("promised_ratio", 0.40), at_least("deadline_ratio", 0.875)),
-        policy="lst",
+        policy="lst-promises",
         more=DRAWN,
     ),
     "promises-04": Row(
@@ -116,10 +112,10 @@ ROWS = {
         64,
         (*PROMISED, at_least("promised_ratio", 0.85), at_least("deadline_ratio", 0.986)),
         seeds=1,
-        policy="lst",
+        policy="lst-promises",
         more=DRAWN,
     ),
-    "promises-slo": Row(SLO, 120, PROMISED, seeds=1, policy="lst"),
+    "promises-slo": Row(SLO, 120, PROMISED, seeds=1, policy="lst-promises"),
     "cluster03-13": Row(C03, 13, (at_least("deadline_ratio", 0.850),), bound=True, more=DRAWN),
     "cluster03-20": Row(C03, 20, (at_least("deadline_ratio", 0.917),), bound=True, more=DRAWN),
     "cluster04": Row(
@@ -161,18 +157,18 @@ ROWS = {
     ),
 }  # fmt: skip
 ABLATIONS: Mapping[str, str] = {
-    "as it is": BARE,
-    "nobody shed": f"{BARE}:shedding=false",
-    "the shed count once": f"{BARE}:shed_weight=1",
-    "the late keep their band": "lst-no-demotion:promising=false",
-    "no reservations": f"{BARE}:reserve_most=0",
-    "guests on what a reservation leaves of a node": f"{BARE}:reserve_whole=false",
-    "reservations at the last moment too": f"{BARE}:reserve_early=false",
-    "the late share": f"{BARE}:share_late=true",
-    "plain slack in the order": f"{BARE}:overhead_share=0.0",
-    "trigger without a share of the run time": f"{BARE}:trigger_share=0.0",
-    "no wait for checkpoints": f"{BARE}:unsaved_most={1 << 40}",
-    "no margin of harm": f"{BARE}:harm_margin=0",
+    "as it is": "lst",
+    "nobody shed": "lst:shedding=false",
+    "the shed count once": "lst:shed_weight=1",
+    "the late keep their band": "lst-no-demotion",
+    "no reservations": "lst:reserve_most=0",
+    "guests on what a reservation leaves of a node": "lst:reserve_whole=false",
+    "reservations at the last moment too": "lst:reserve_early=false",
+    "the late share": "lst:share_late=true",
+    "plain slack in the order": "lst:overhead_share=0.0",
+    "trigger without a share of the run time": "lst:trigger_share=0.0",
+    "no wait for checkpoints": f"lst:unsaved_most={1 << 40}",
+    "no margin of harm": "lst:harm_margin=0",
 }
 """Policies that are `lst` but for one rule, by what is changed."""
 

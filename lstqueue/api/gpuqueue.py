@@ -279,6 +279,9 @@ class Spec(base.Model):
     """Priority classes that pods of referenced jobs may have beside the cluster's default."""
     preemption: Preemption = pydantic.Field(default={}, validate_default=True)
     """When jobs may be suspended to make room for others."""
+    promises: pydantic.StrictBool = False
+    """Whether deadlines of its jobs are promised (FEASIBLE): for each a slot is kept, which guests leave when
+    its time comes, whatever protects them otherwise."""
     overload: Overload = pydantic.Field(default={}, validate_default=True)
     """What to do when not all deadlines can be met."""
     stop_policy: StopPolicy = StopPolicy.NONE

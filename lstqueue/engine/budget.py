@@ -1,13 +1,15 @@
-"""How much of what it has a queue may promise although there is an overload.
+"""How much of what it has a queue may promise: in an overload, and after a quiet time.
 
 What is small is promised in any case (`candidates`), since it takes little from the order. A budget says how
-much else: a share of what the queue has, measured as for the best-effort share (`means`), of which no more is
-owed until any time than it comes to until then.
+much else: a share of what the queue has, its own in an overload and `Config.promise_calm` without one,
+measured as for the best-effort share (`means`), of which no more is owed until any time than it comes to
+until then.
 """
 
 from __future__ import annotations
 
-from lstqueue.engine import kept, model, slots
+from lstqueue.engine import candidates, kept, model, slots
+from lstqueue.engine.gangs import PPM
 
 
 def allows(known: kept.Kept, job: model.Job, slot: model.Slot) -> bool:
@@ -23,6 +25,8 @@ def allows(known: kept.Kept, job: model.Job, slot: model.Slot) -> bool:
         slot: The slot.
     """
     share, total = known.queues[job.queue].promise_budget, 0
+    if candidates.quiet(known):
+        share = max(share, int(known.config.promise_calm * PPM))
     if not share:
         return False
     works = [

@@ -12,6 +12,7 @@ calendar may be thought fuller than it is, never emptier.
 from __future__ import annotations
 
 import bisect
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -98,8 +99,18 @@ class Calendar:
             self._cut(entry.ends)
             self._note(entry)
 
+    @contextlib.contextmanager
+    def without(self, uid: str) -> Iterator[None]:
+        """Owe a job nothing for a while: it may have what is owed to itself."""
+        own = self.remove(uid)
+        try:
+            yield
+        finally:
+            for entry in own:
+                self.add(entry)
+
     def remove(self, uid: str) -> list[Entry]:
-        """Owe a job nothing any more; return what it was, to be added again."""
+        """Owe a job nothing any more; return what it was."""
         gone = self.entries.pop(uid, [])
         for entry in gone:
             self._move(entry, 1)
@@ -118,15 +129,6 @@ class Calendar:
         if not bool(((there >= part.amounts) | (part.amounts == 0)).all()):
             return False
         return all(int(self._quota[first:last, slot].min()) >= amount for slot, amount in part.charges)
-
-    def crowded(self, entry: Entry) -> bool:
-        """Whether more is owed than there is, where and while something that is in it is owed."""
-        first, last = self._bins(entry.begins, entry.ends)
-        part = entry.part
-        there = self._free[first:last][:, :, part.nodes]
-        if bool(((there < 0) & (part.amounts > 0)).any()):
-            return True
-        return any(int(self._quota[first:last, slot].min()) < 0 for slot, amount in part.charges if amount)
 
     def latest_here(self, part: room.Release, *, length: int, earliest: int, end: int) -> int | None:
         """The latest begin of a time of `length` that ends by `end` in which a place is free; None: never."""

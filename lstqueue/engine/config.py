@@ -77,10 +77,12 @@ class Config:
     promising: bool = True  # whether anything is promised, and promises that were made are kept
     slot_grace: int = 3 * MINUTE  # in which those in a slot have to leave it: their grace, and writes
     launch_margin: int = 5 * MINUTE  # from admission to all members at work, beside `restore`, for promises
-    promise_quiet: int = 7 * 24 * HOUR  # without an overload for so long, whatever fits is promised
+    promise_quiet: int = 7 * 24 * HOUR  # without an overload for so long, there is none
+    promise_calm: float = 0.5  # of what a queue has may then be promised until any time, by hi
     promise_area: float = 0.06  # else what is no more than so many hours of the whole pool, by hi
     promise_lead: int = 30 * MINUTE  # no new slot begins sooner, so that those in it may have ended by then
     promise_most: int = 64  # searches for slots of those who are new in one pass
+    promise_moves: int = 16  # searches in one pass for other slots than those in doubt whose time is not near
     promise_again: int = 64  # and of those who had none
 
     def __post_init__(self) -> None:
@@ -120,9 +122,12 @@ class Config:
             ("reserve_share", self.reserve_share, 0 <= self.reserve_share <= 1, "0 to 1"),
             ("slot_grace", self.slot_grace, self.slot_grace >= 1, "1 ms or more"),
             ("launch_margin", self.launch_margin, self.launch_margin >= 0, "0 ms or more"),
+            ("promise_calm", self.promise_calm, 0 <= self.promise_calm <= 1, "0 to 1"),
+            ("promise_quiet", self.promise_quiet, self.promise_quiet >= 0, "0 ms or more"),
             ("promise_area", self.promise_area, self.promise_area >= 0, "0 or more"),
             ("promise_most", self.promise_most, self.promise_most >= 0, "0 or more"),
             ("promise_lead", self.promise_lead, self.promise_lead >= 0, "0 ms or more"),
+            ("promise_moves", self.promise_moves, self.promise_moves >= 0, "0 or more"),
             ("promise_again", self.promise_again, self.promise_again >= 0, "0 or more"),
             ("reserve_slips", self.reserve_slips, self.reserve_slips >= 0, "0 or more"),
         )

@@ -21,6 +21,7 @@ from lstqueue.engine import (
     order,
     outlook,
     overload,
+    owings,
     room,
     shed,
     stakes,
@@ -89,9 +90,9 @@ class Promised:
     `doubts` say why slots that are not given up yet could not be had as things are. `soonest` are the
     earliest deadlines that would be promised to those that get none, where there is one; `round` is whom of
     those the next passes look at again. `sweeps` are the jobs of each that are promised together.
-    `entries` are what is owed as the pass begins; it `fits` if it has its room, and `near` is a
-    calendar of what of it begins before a time (ms since the epoch). `ahead` are the slots that
-    others may be in, by their starts (ms since the epoch) and the uids of their owners.
+    `entries` are what is owed as the pass begins; `short` says where there is less, found out once
+    (`looked`). `near` is a calendar of what of it begins before a time (ms since the epoch). `ahead` are the
+    slots that others may be in, by their starts, with uids of their owners and ends.
     """
 
     owed: dict[str, tenure.Owed] = field(default_factory=dict)
@@ -106,8 +107,9 @@ class Promised:
     entries: list[calendar.Entry] | None = None
     near: tuple[int, calendar.Calendar] | None = None
     calendar: calendar.Calendar | None = None
-    fits: bool | None = None
-    ahead: list[tuple[int, str]] = field(default_factory=list)
+    short: owings.Shortages | None = None
+    looked: bool = False
+    ahead: list[tuple[int, str, int]] = field(default_factory=list)
 
     def holds(self, uid: str) -> bool:
         """Whether a job is promised its deadline, by this plan or one before."""

@@ -339,11 +339,14 @@ class World:
         self, job: model.Job, before: tenure.Owed | None, basis: standing.Lasting | None, now: int
     ) -> tenure.Owed:
         if before is not None:  # only time has passed
-            return tenure.of(job, before.seat, before.whole, basis, now=now, config=self.config)
+            return tenure.of(
+                job, before.seat, before.whole, before.before, basis, now=now, config=self.config
+            )
         slot = tenure.slot_of(job)
         seat = seats.of(job, slot, self.queues.get(job.queue), self.config)
         whole = self.place(job, slot.groups)
-        return tenure.of(job, seat, whole, basis, now=now, config=self.config)
+        old = None if job.slot_before is None else self.place(job, job.slot_before.groups)
+        return tenure.of(job, seat, whole, old, basis, now=now, config=self.config)
 
     def evictable(self, job: model.Job) -> bool:
         """Whether a job can be told to leave for a slot, and does so in time."""

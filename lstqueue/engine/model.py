@@ -167,7 +167,8 @@ class Job:
     back-off; `avoid` names nodes that failed it; `failed_starts` counts those in a row. `words` is what
     `status.pending.message` says; it counts only for jobs in `Snapshot.restate`. `served` is the run time of
     earlier runs with what was lost of it (ms), for the order `service` alone. A job that has a `slot` is
-    promised its deadline; one that is `bereft` was, and lost it by nothing of its own.
+    promised its deadline, `slot_before` is the one that it moves from as long as that is not known to be
+    written; one that is `bereft` was promised it, and lost that by nothing of its own.
 
     For preemption: `attempt` numbers its admissions. `min_run` is its own, None for its queue's. `saved` is
     the run time (ms) whose result outlives a suspension: estimates count from the first start, so what is
@@ -207,6 +208,7 @@ class Job:
     claim: Claim | None = None
     reservation: Reservation | None = None
     slot: Slot | None = None
+    slot_before: Slot | None = None
     bereft: bool = False
     failed_starts: int = 0
     preemptible: bool = True

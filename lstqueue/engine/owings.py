@@ -60,31 +60,103 @@ class Owings:
         return entry.ends <= before[0].ends and max(entry.begins, now) >= before[0].begins
 
 
+class Shortages:
+    """Where and when more is owed than there is, exactly.
+
+    Args:
+        offered: Per resource and node what there is for our jobs.
+        nominal: The quota by slot.
+        entries: What is owed.
+        now: ms since the epoch; what was before does not matter.
+    """
+
+    def __init__(
+        self, offered: Ints, nominal: Sequence[int], entries: Sequence[calendar.Entry], now: int
+    ) -> None:
+        of_nodes = _events_of_nodes(entries, now, None)
+        of_quota = _events_of_quota(entries, now, None)
+        self._nodes = {
+            place: times
+            for place, several in of_nodes.items()
+            if (times := _lacking(int(offered[place]), several))
+        }
+        self._quota = {slot: times for slot, several in of_quota.items()
+                       if (times := _lacking(nominal[slot], several))}  # fmt: skip
+
+    def touch(self, entry: calendar.Entry) -> bool:
+        """Whether something of what is owed to somebody is short while it is owed."""
+        part = entry.part
+        for column, amounts in zip(part.nodes.tolist(), part.amounts.T.tolist(), strict=True):
+            for row, amount in enumerate(amounts):
+                if amount and _meets(self._nodes.get((row, column), ()), entry):
+                    return True
+        return any(amount and _meets(self._quota.get(slot, ()), entry) for slot, amount in part.charges)
+
+
+Span = tuple[int, int]
+"""(from, until), in ms since the epoch."""
+
+
+def _meets(spans: Iterable[Span], entry: calendar.Entry) -> bool:
+    return any(begins < entry.ends and entry.begins < ends for begins, ends in spans)
+
+
+def _lacking(free: int, events: list[Event]) -> list[Span]:
+    """When what is free is negative."""
+    found: list[Span] = []
+    since: int | None = None
+    for time, amount in sorted(events, key=lambda event: (event[0], -event[1])):
+        free += amount
+        if free < 0 and since is None:
+            since = time
+        elif free >= 0 and since is not None:
+            if time > since:
+                found.append((since, time))
+            since = None
+    return found
+
+
 def _of_nodes(offered: Ints, entries: Iterable[calendar.Entry], now: int, columns: set[int]) -> bool:
+    events = _events_of_nodes(entries, now, columns) if columns else {}
+    return all(_stays(int(offered[place]), several) for place, several in events.items())
+
+
+def _events_of_nodes(
+    entries: Iterable[calendar.Entry], now: int, columns: set[int] | None
+) -> dict[tuple[int, int], list[Event]]:
+    """By resource and node what is taken and given back; of all nodes where `columns` is None."""
     events: dict[tuple[int, int], list[Event]] = {}
-    for one in entries if columns else ():
+    for one in entries:
         if one.ends <= now:
             continue
         for index, column in enumerate(one.part.nodes.tolist()):
-            if column not in columns:
+            if columns is not None and column not in columns:
                 continue
             for row, amount in enumerate(one.part.amounts[:, index].tolist()):
                 if amount:
                     several = events.setdefault((row, column), [])
                     several += (max(one.begins, now), -amount), (one.ends, amount)
-    return all(_stays(int(offered[place]), several) for place, several in events.items())
+    return events
 
 
 def _of_quota(nominal: Sequence[int], entries: Iterable[calendar.Entry], now: int, slots: set[int]) -> bool:
+    events = _events_of_quota(entries, now, slots) if slots else {}
+    return all(_stays(nominal[slot], several) for slot, several in events.items())
+
+
+def _events_of_quota(
+    entries: Iterable[calendar.Entry], now: int, slots: set[int] | None
+) -> dict[int, list[Event]]:
+    """By slot of quota what is taken and given back; of all where `slots` is None."""
     events: dict[int, list[Event]] = {}
-    for one in entries if slots else ():
+    for one in entries:
         if one.ends <= now:
             continue
         for slot, amount in one.part.charges:
-            if slot in slots:
+            if slots is None or slot in slots:
                 several = events.setdefault(slot, [])
                 several += (max(one.begins, now), -amount), (one.ends, amount)
-    return all(_stays(nominal[slot], several) for slot, several in events.items())
+    return events
 
 
 def _stays(free: int, events: list[Event]) -> bool:

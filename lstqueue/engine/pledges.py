@@ -7,7 +7,7 @@ there is, and when a window begins, no more than it leaves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lstqueue.engine import estimate, invariants, means, model, quota
@@ -46,8 +46,18 @@ def of_plan(snapshot: model.Snapshot, plan: model.Plan, config: model.Config) ->
     found += [Violation(Rule.PROMISE, uid, "beyond the budget") for uid in _beyond(snapshot, plan, config)]
     before = {(one.subject, one.detail) for one in _crowded(snapshot, {}, (), plan.now, config)}
     slots = {promise.uid: promise.slot for promise in plan.promise}
-    after = _crowded(snapshot, slots, plan.admit, plan.now, config)
+    given = [*plan.admit, *_claimed(jobs, plan)]
+    leave = {victim.uid for one in plan.claim for victim in one.claim.victims}
+    after = _crowded(snapshot, slots, given, plan.now, config, leave)
     return (*found, *(one for one in after if (one.subject, one.detail) not in before))
+
+
+def _claimed(jobs: Mapping[str, model.Job], plan: model.Plan) -> Iterator[model.Admission]:
+    """What is claimed, but for slots, as if it were given already."""
+    for one in plan.claim:
+        slot = jobs[one.uid].slot if one.uid in jobs else None
+        if slot is None or slot.groups != one.claim.groups:
+            yield model.Admission(one.uid, one.queue, one.claim.groups)
 
 
 def _problems(
@@ -83,8 +93,8 @@ def _problems(
 def _beyond(snapshot: model.Snapshot, plan: model.Plan, config: model.Config) -> Iterator[str]:
     """Whose new promise is neither small nor, with those before it in the plan, within its queue's budget."""
     at, now = snapshot.shed_at, plan.now
-    if not plan.sheds and (not at or now - at >= config.promise_quiet):
-        return
+    quiet = not plan.sheds and (not at or now - at >= config.promise_quiet)
+    calm = int(config.promise_calm * means.PPM) if quiet else 0
     lost = {one.uid for one in plan.revoke}
     standing = [one for one in _slots(snapshot, {}, now, config) if one.job.uid not in lost]
     held = {one.job.uid: one for one in standing}
@@ -101,7 +111,7 @@ def _beyond(snapshot: model.Snapshot, plan: model.Plan, config: model.Config) ->
         total = 0
         for one in mine:
             total += parts.whole(one.job) * (one.until - max(one.since, now))
-            if one.until >= made[uid].until and total > queue.promise_budget * (one.until - now):
+            if one.until >= made[uid].until and total > max(queue.promise_budget, calm) * (one.until - now):
                 yield uid
                 break
 
@@ -134,9 +144,10 @@ def _crowded(
     admitted: Iterable[model.Admission],
     now: int,
     config: model.Config,
+    leave: Collection[str] = (),
 ) -> list[Violation]:
-    """Where more is owed at the begin of a slot than there is."""
-    staying = list(_staying(snapshot, admitted, now, config))
+    """Where more is owed at the begin of a slot than there is; those (uids) who `leave` are told to."""
+    staying = [one for one in _staying(snapshot, admitted, now, config) if one.job.uid not in leave]
     settled = {one.job.uid for one in staying}  # they do not leave for their slots
     slots = [one for one in _slots(snapshot, moved, now, config) if one.job.uid not in settled]
     held = [*slots, *staying]

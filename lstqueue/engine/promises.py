@@ -17,6 +17,7 @@ import itertools
 from collections.abc import Sequence
 
 from lstqueue.engine import (
+    aside,
     budget,
     calendar,
     candidates,
@@ -48,16 +49,27 @@ Problem = tuple[model.Cause, str, bool]
 
 def renew(known: kept.Kept) -> None:
     """Move slots that cannot stay, and those whose owner could run on; tell who has to leave for its own."""
-    promised, settled = known.promised, known.world.settled
+    promised = known.promised
     if not promised.owed:
         return
-    whole = slots.fit(known)
-    some = [item for item in promised.owed.items() if not whole or item[0] not in settled]
+    lacking = slots.short(known) is not None
+    some = [
+        (uid, one)
+        for uid, one in promised.owed.items()
+        if uid not in known.world.settled or (lacking and slots.crowded(known, one))
+    ]
     leaving = _leaving(known) if some else frozenset()
+    _settle(known, some, leaving)
+    slots.line_up(known)
+
+
+def _settle(known: kept.Kept, some: Sequence[tuple[str, tenure.Owed]], leaving: frozenset[str]) -> None:
+    promised, settled, moves = known.promised, known.world.settled, known.config.promise_moves
     for uid, one in sorted(some, key=slots.by_start):
         if (problem := _problem(known, one)) is not None:
             cause, why, now_or_never = problem
-            if _move(known, one):
+            moves -= not now_or_never
+            if (now_or_never or moves >= 0) and _move(known, one):
                 continue
             if now_or_never:
                 promised.lost[uid] = model.Revoke(uid, cause, why)
@@ -65,7 +77,8 @@ def renew(known: kept.Kept) -> None:
                 promised.doubts[uid] = why
                 known.rouse(one.seat.due)
         elif not one.seat.placed and known.now >= one.slot.start - known.config.slot_grace:
-            _postpone(known, one)
+            if not _postpone(known, one):
+                _step_aside(known, one)
         elif not one.seat.placed or one.seated or _may_stay(known, one):
             settled.add(uid)
         elif not (_goes_on(known, one) or not one.seat.evictable or uid in leaving):
@@ -88,9 +101,11 @@ def _goes_on(known: kept.Kept, one: tenure.Owed) -> bool:
 
     One that could not leave has its slot follow as soon as that can be; only then is it sure of its room.
     """
+    grace, lead = known.config.slot_grace, known.config.promise_lead
     if not one.seat.evictable:
-        return _follow(known, one) or (known.now >= one.seat.due and _slide(known, one))
-    return _slide(known, one) or _follow(known, one)
+        return _follow(known, one) or (known.now >= one.seat.due and _slide(known, one, by=grace))
+    # Where it slides it may still be suspended for others, but each time that is a write.
+    return _slide(known, one, by=lead) or _follow(known, one) or _slide(known, one, by=grace)
 
 
 def _problem(known: kept.Kept, one: tenure.Owed) -> Problem | None:
@@ -109,9 +124,11 @@ def _problem(known: kept.Kept, one: tenure.Owed) -> Problem | None:
         why = "Its start took longer than is allowed for." if slow else _RAN_PAST
         return model.Cause.RAN_PAST_HI, why, True
     if needed(here, known.now, known.config) > slot.hi:
-        grown = job.saved > 0 or estimate.is_placed(job)
-        cause = model.Cause.RAN_PAST_HI if grown else model.Cause.EDIT
-        return cause, "It runs longer than it was promised for.", True
+        placed = estimate.is_placed(job)
+        cause = model.Cause.RAN_PAST_HI if placed or job.saved > 0 else model.Cause.EDIT
+        # What others of its kind take says nothing of an edit: hi is frozen in the slot.
+        edited = job.published.verdict is None
+        return cause, "It may run longer than it was promised for.", placed or job.saved > 0 or edited
     return _lost_room(known, one)
 
 
@@ -170,22 +187,33 @@ def _postpone(known: kept.Kept, one: tenure.Owed) -> bool:
     job, hi = one.job, slots.standing_of(known, one).left
     if job.state is not model.State.WAITING or hi is None:
         return False
-    profile = slots.owing(known)
-    own = profile.remove(job.uid)
-    found = _search(known, job, known.world.gang(job), hi.hi, lead=known.config.promise_lead)
-    if found is not None and found[0].start > one.slot.start + known.config.slot_grace:
-        return _make(known, job, *found)
-    for entry in own:
-        profile.add(entry)
-    return False
+    with slots.owing(known).without(job.uid):
+        found = _search(known, job, known.world.gang(job), hi.hi, lead=known.config.promise_lead)
+    later = found is not None and found[0].start > one.slot.start + known.config.slot_grace
+    return found is not None and later and _make(known, job, *found)
 
 
-def _slide(known: kept.Kept, one: tenure.Owed) -> bool:
-    """Start a slot later, by what its owner has saved meanwhile; whether that gives it time."""
+def _step_aside(known: kept.Kept, one: tenure.Owed) -> bool:
+    """Move a slot whose time has come to where those in it lose much less by leaving it."""
+    job, slot = one.job, one.slot
+    firm = _firm(known, job, known.world.gang(job))
+    if job.state is not model.State.WAITING or firm is None or slots.is_closed(known, job):
+        return False
+    taken = aside.cheaper(known, one, firm)
+    if taken is None:
+        return False
+    placed = room.by_group(taken, known.nodes)
+    groups = tuple(placed[index] for index in range(len(job.groups)))
+    moved = model.Slot(groups, slot.start, slot.finish, slot.hi)
+    return _make(known, job, moved, known.world.place(job, groups))
+
+
+def _slide(known: kept.Kept, one: tenure.Owed, *, by: int) -> bool:
+    """Start a slot later, by what its owner has saved meanwhile; whether it can then stay `by` ms more."""
     slot, config, job = one.slot, known.config, one.job
     gained = slot.hi - needed(slots.standing_of(known, one), known.now, known.config)
     later = model.Slot(slot.groups, slot.start + gained, slot.finish, slot.hi - gained)
-    if gained <= 0 or known.now >= seats.due(job, later, config) - config.slot_grace:
+    if gained <= 0 or known.now >= seats.due(job, later, config) - by:
         return False
     return _tell(known, job, later)  # it is a part of the old one, which is owed until this is written
 
@@ -196,14 +224,21 @@ def _follow(known: kept.Kept, one: tenure.Owed) -> bool:
     groups = _running_at(job)
     if groups is None:
         return False
-    profile = slots.owing(known)
-    own = profile.remove(job.uid)
-    slot = _stay(known, slots.standing_of(known, one), groups)
+    found = _stays(known, slots.standing_of(known, one), groups)
+    return found is not None and _make(known, job, *found)
+
+
+def _stays(
+    known: kept.Kept, here: standing.Standing, groups: tuple[model.GroupPlacement, ...]
+) -> tuple[model.Slot, room.Release] | None:
+    """The slot of one that stays where it is to its end, if all that is owed to others leaves it that."""
+    job, slot, profile = here.job, _stay(known, here, groups), slots.owing(known)
+    if slot is None:
+        return None
     part = known.world.place(job, groups)
-    fits = slot is not None and profile.holds(calendar.Entry(job.uid, known.now, slot.finish, part))
-    for entry in own:
-        profile.add(entry)
-    return slot is not None and fits and _make(known, job, slot, part)
+    with profile.without(job.uid):
+        fits = profile.holds(calendar.Entry(job.uid, known.now, slot.finish, part))
+    return (slot, part) if fits else None
 
 
 def _stay(
@@ -246,19 +281,13 @@ def _move(known: kept.Kept, one: tenure.Owed) -> bool:
     job, here = one.job, slots.standing_of(known, one)
     if job.deadline is None or here.left is None or job.queue not in known.queues:
         return False
-    profile = slots.owing(known)
-    own = profile.remove(job.uid)
-    if estimate.is_placed(job) and (groups := _running_at(job)) is not None:
-        slot, part = _stay(known, here, groups), known.world.place(job, groups)
-        if slot is not None and profile.holds(calendar.Entry(job.uid, known.now, slot.finish, part)):
-            return _make(known, job, slot, part)
-    if known.world.evictable(job) or not estimate.is_placed(job):
-        found = _search(known, job, known.world.gang(job), needed(here, known.now, known.config), lead=0)
-        if found is not None:
-            return _make(known, job, *found)
-    for entry in own:
-        profile.add(entry)
-    return False
+    found, placed = None, estimate.is_placed(job)
+    if placed and (groups := _running_at(job)) is not None:
+        found = _stays(known, here, groups)
+    if found is None and (known.world.evictable(job) or not placed):
+        with slots.owing(known).without(job.uid):
+            found = _search(known, job, known.world.gang(job), needed(here, known.now, known.config), lead=0)
+    return found is not None and _make(known, job, *found)
 
 
 def _make(known: kept.Kept, job: model.Job, slot: model.Slot, part: room.Release) -> bool:
@@ -320,8 +349,8 @@ def _find(known: kept.Kept, here: standing.Standing) -> tuple[model.Slot, room.R
     stays = (taken is not None or estimate.is_placed(job)) and not known.world.evictable(job)
     if stays or job.uid in known.staked:
         return None  # the owner of a claim is looked at again once it has its place
-    hi, lead = needed(here, known.now, known.config), known.config.promise_lead
-    return _search(known, job, known.world.gang(job), hi, lead=lead)
+    hi = needed(here, known.now, known.config)
+    return _search(known, job, known.world.gang(job), hi, lead=_lead(known))
 
 
 def _where_it_is(
@@ -332,22 +361,22 @@ def _where_it_is(
     leaves = known.world.evictable(job) and not estimate.is_placed(job)
     if leaves and here.left is not None and not _on_spot(known, job, groups):
         length = _length(known, job, here.left.hi)
-        earliest = _earliest(known, job, lead=known.config.promise_lead)
+        earliest = _earliest(known, job, lead=_lead(known))
         at = profile.latest_here(part, length=length, earliest=earliest, end=_end(known, job))
         if at is not None:
             return model.Slot(groups, at, at + length, here.left.hi), part
-    own = profile.remove(job.uid)
-    slot = _stay(known, here, groups)
-    fits = slot is not None and profile.holds(calendar.Entry(job.uid, known.now, slot.finish, part))
-    for entry in own:
-        profile.add(entry)
-    return (slot, part) if slot is not None and fits else None
+    return _stays(known, here, groups)
 
 
 def _length(known: kept.Kept, job: model.Job, hi: int) -> int:
     """How long a slot is: time for others to leave once more, for a launch and a restore, and the run."""
     config = known.config
     return config.slot_grace + config.launch_margin + max(job.overhead, job.restore) + hi
+
+
+def _lead(known: kept.Kept) -> int:
+    """How long (ms) the guests of a new slot have to end by themselves; few are in the way in quiet times."""
+    return 0 if candidates.quiet(known) else known.config.promise_lead
 
 
 def _earliest(known: kept.Kept, job: model.Job, *, lead: int) -> int:
@@ -408,7 +437,7 @@ def _soonest(known: kept.Kept, turn: order.Turn) -> int | None:
     if starts or here.left is None or job.deadline is None or firm is None:
         return None
     length = _length(known, job, here.left.hi)
-    earliest = max(_earliest(known, job, lead=known.config.promise_lead), job.deadline - length)
+    earliest = max(_earliest(known, job, lead=_lead(known)), job.deadline - length)
     begins = slots.owing(known).soonest(
         known.world.alone(firm), known.free.quota, length=length, earliest=earliest
     )

@@ -50,7 +50,8 @@ class Queue:
 
     `min_run` (ms) and `cap` (suspensions for others in 24 h) protect its jobs from preemption. `held`: nobody
     is admitted; `drained`: moreover, everybody is suspended; `observed`: forecasts only. `best_effort_share`
-    (ppm of what it has) is kept for jobs that have no deadline to meet, `promise_budget` (ppm of the
+    (ppm of what it has) is kept for jobs that have no deadline to meet, `promises`
+    whether anything new is promised, `promise_budget` (ppm of the
     same) may be owed to promises in an overload, beside what is small. `windows` come one after the other,
     as far ahead as anybody looks.
 
@@ -69,6 +70,7 @@ class Queue:
     cap: int = 4
     shedding: bool = True
     best_effort_share: int = 50_000
+    promises: bool = True
     promise_budget: int = 0
     held: bool = False
     drained: bool = False

@@ -19,16 +19,17 @@ def again(known: kept.Kept) -> list[order.Turn]:
     begins = foresight.due(known)
     if not config.promise_again or not (begins or before):
         return []
-    if before is not None and now < before.at + config.forecast_interval:
-        _goes_on(known, before)
-        return []
+    early = before is not None and now < before.at + config.forecast_interval
     if begins:
         start = "" if before is None else before.after
-        before = model.Round(start, start, now)
+        before = model.Round(start, start, now if before is None else before.at)
     if before is None:
         return []
+    if early:
+        _goes_on(known, before)
+        return []
     turns = {turn.standing.job.uid: turn for turn in known.line if _waits(known, turn)}
-    ahead = [uid for uid in turns if begins or _is_ahead(uid, before)]
+    ahead = [uid for uid in turns if _is_ahead(uid, before)]
     after = before.after
     chosen = heapq.nsmallest(config.promise_again, ahead, key=lambda uid: (uid <= after, uid))
     if len(chosen) < len(ahead):
@@ -43,8 +44,7 @@ def _goes_on(known: kept.Kept, one: model.Round) -> None:
 
 def _waits(known: kept.Kept, turn: order.Turn) -> bool:
     """Whether a job may be promised what it was not when it was new."""
-    new = candidates.is_new(turn) or turn.standing.job.bereft  # they have their chance anyway
-    return not new and candidates.judged(known, turn)
+    return not candidates.is_new(turn) and candidates.judged(known, turn)
 
 
 def _is_ahead(uid: str, one: model.Round) -> bool:

@@ -25,8 +25,10 @@ from lstqueue.engine import (
     kept,
     model,
     order,
+    owings,
     room,
     seats,
+    stakes,
     standing,
     tenure,
 )
@@ -38,7 +40,6 @@ def read(known: kept.Kept) -> None:
     if not known.config.promising:
         return
     owed = known.promised.owed = known.world.tenures(known.now)
-    known.promised.ahead = sorted([(one.slot.start, uid) for uid, one in owed.items() if not one.seated])
     if owed:
         known.rouse(min([one.wake for one in owed.values()]))
 
@@ -46,7 +47,10 @@ def read(known: kept.Kept) -> None:
 def look_at(known: kept.Kept, job: model.Job, slot: model.Slot) -> None:
     """Have a pass look at a slot when it is time to leave for it, or to clear it."""
     known.rouse(seats.due(job, slot, known.config))
-    known.rouse(slot.start - known.config.slot_grace)
+    begins = slot.start - known.config.slot_grace
+    if begins <= known.now and not estimate.is_placed(job):
+        begins = known.now + known.config.trigger_margin  # to be claimed as soon as it is written
+    known.rouse(begins)
 
 
 def owing(known: kept.Kept) -> calendar.Calendar:
@@ -66,25 +70,47 @@ def near(known: kept.Kept, until: int) -> calendar.Calendar:
     promised = known.promised
     if promised.calendar is not None:
         return promised.calendar
-    if promised.near is None or promised.near[0] < until:
+    if promised.near is not None and promised.near[0] < until:
+        return owing(known)
+    if promised.near is None:
         offered, nominal = known.world.allocatable - known.foreign, known.free.quota.nominal
         some = [entry for entry in entries(known) if entry.begins < until]
         promised.near = until, calendar.Calendar(offered, nominal, some, known.now)
     return promised.near[1]
 
 
-def fit(known: kept.Kept) -> bool:
-    """Whether all that is owed as the pass begins has its room; no calendar is made for that."""
+def short(known: kept.Kept) -> owings.Shortages | None:
+    """Where there is less than what is owed as the pass begins; None: nowhere.
+
+    No calendar is made for that: where its bins are wide it is thought fuller than it is, which may keep a
+    promise from being made, and must not break one.
+    """
     promised = known.promised
-    if promised.fits is None:
+    if not promised.looked:
         offered, nominal = known.world.allocatable - known.foreign, known.free.quota.nominal
-        promised.fits = known.world.owing.fits(offered, nominal, entries(known), known.now)
-    return promised.fits
+        owed, now, promised.looked = entries(known), known.now, True
+        if not known.world.owing.fits(offered, nominal, owed, now):
+            promised.short = owings.Shortages(offered, nominal, owed, now)
+    return promised.short
 
 
 def crowded(known: kept.Kept, one: tenure.Owed) -> bool:
     """Whether there is not room for a slot any more beside all that is owed."""
-    return not fit(known) and owing(known).crowded(one.entry)
+    lacking = short(known)
+    return lacking is not None and any(lacking.touch(entry) for entry in one.entries)
+
+
+def line_up(known: kept.Kept) -> None:
+    """Find out which slots others may be in from now on: one that moves is owed in either place."""
+    promised = known.promised
+    ahead = [
+        (entry.begins, uid, entry.ends)
+        for uid, one in promised.owed.items()
+        for entry in one.entries
+        if not one.seated and uid not in promised.lost
+    ]
+    ahead += [(one.slot.start, uid, one.slot.finish) for uid, one in promised.made.items()]
+    promised.ahead = sorted(ahead)
 
 
 def standing_of(known: kept.Kept, one: tenure.Owed) -> standing.Standing:
@@ -107,13 +133,17 @@ def _entries(known: kept.Kept) -> Iterator[calendar.Entry]:
         if (
             one.seated or one.seat.evictable or not one.seat.placed
         ):  # else it has its room elsewhere, and will not leave for its slot
-            yield one.entry
+            yield from one.entries
     for here in known.placed if known.world.fixed else ():
         if here.job.uid not in known.world.fixed:
             continue
         own = owed.get(here.job.uid)
         if own is None or not own.seated or own.slot.finish <= known.now:
             yield staying(known, here, known.world.release(here.job))
+    for uid in sorted(known.world.ending):
+        job = known.jobs[uid]
+        if job.assigned and job.grace > known.config.slot_grace:  # its pods may be there as long as that
+            yield calendar.Entry(uid, known.now, known.now + job.grace, known.world.release(job))
     for uid, stake in known.staked.items():
         stays = not known.world.evictable(stake.here.job) and not known.promised.due(stake)
         if stays and uid not in known.claims.drop:
@@ -170,7 +200,7 @@ class Respect:
         if not self._ahead:
             return None
         until, uid = self._until(turn), turn.standing.job.uid
-        if not any(start < until for start, owner in self._ahead[:2] if owner != uid):
+        if not any(start < until for start, owner, _ in self._ahead[:3] if owner != uid):
             return None
         if self._begins is None:
             owed = [entry.begins for entry in entries(self._known)]
@@ -215,16 +245,13 @@ class Respect:
         uid, now = turn.standing.job.uid, self._known.now
         until = min(self._until(turn) + later, standing.NEVER)
         profile = near(self._known, until)
-        own = profile.remove(uid)
-        fine = all(profile.holds(calendar.Entry(uid, now, until, part)) for part in place)
-        for entry in own:
-            profile.add(entry)
-        return fine
+        with profile.without(uid):
+            return profile.holds(calendar.Entry(uid, now, until, stakes.together(place)))
 
     def latest(self, turn: order.Turn) -> int:
         """When the last of the slots that bind a job ends, in ms since the epoch."""
-        until, owed = self._until(turn), self._known.promised.owed
-        return max(owed[uid].slot.finish for start, uid in self._ahead if start < until)
+        until = self._until(turn)
+        return max(finish for start, _, finish in self._ahead if start < until)
 
     def earliest(self) -> int:
         """When the first slot ahead starts, in ms since the epoch."""
@@ -234,10 +261,8 @@ class Respect:
         """What of the room that is free now has to be left alone."""
         until, uid = self._until(turn), turn.standing.job.uid
         profile = near(self._known, until)
-        own = profile.remove(uid)
-        there, left = profile.window(self._known.now, until)
-        for entry in own:
-            profile.add(entry)
+        with profile.without(uid):
+            there, left = profile.window(self._known.now, until)
         beyond = np.maximum(free.ledger.free - np.maximum(there, 0), 0)
         columns = np.flatnonzero(beyond.any(axis=0))
         spare = enumerate(zip(free.quota.free, left.tolist(), strict=True))

@@ -120,6 +120,16 @@ def lacking(stake: Stake, free: room.Room) -> tuple[list[int], bool]:
     return whole.nodes[short].tolist(), enough
 
 
+def together(parts: Sequence[room.Release]) -> room.Release:
+    """Several parts of one job as one, with every node and every slot of quota once."""
+    nodes = np.unique(np.concatenate([part.nodes for part in parts]))
+    amounts = np.zeros((parts[0].amounts.shape[0], len(nodes)), dtype=np.int64)
+    for part in parts:
+        amounts[:, np.searchsorted(nodes, part.nodes)] += part.amounts
+    charges = tuple(charge for part in parts for charge in part.charges)
+    return merged(room.Release(parts[0].queue, nodes, amounts, charges))
+
+
 def merged(part: room.Release) -> room.Release:
     """The same with every slot of quota once."""
     sums: dict[int, int] = {}

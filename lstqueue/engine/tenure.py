@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lstqueue.engine import calendar, model, room, seats, standing
+from lstqueue.engine import calendar, either, model, room, seats, standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,8 @@ class Owed:
     """The slot of a job, with its room in columns.
 
     It is `seated` when it runs there and its time has come, so that it stays: nobody may take its room. Until
-    then others may be in the slot, and it may be elsewhere. `entry` is what the calendar owes for it.
+    then others may be in the slot, and it may be elsewhere. `entries` are what the calendar owes for it: in
+    either place while it is not known whether a move was written (`model.Job.slot_before`).
 
     All of it stands from `at` until `until`, as long as `basis` does: how its owner stands, None of one that
     ends. `wake` is when time alone makes a difference next. All in ms since the epoch.
@@ -26,9 +27,10 @@ class Owed:
     job: model.Job
     slot: model.Slot
     whole: room.Release
+    before: room.Release | None
     seated: bool
     seat: seats.Seat
-    entry: calendar.Entry
+    entries: tuple[calendar.Entry, ...]
     at: int
     until: int
     wake: int
@@ -43,6 +45,7 @@ def of(
     job: model.Job,
     seat: seats.Seat,
     whole: room.Release,
+    before: room.Release | None,
     basis: standing.Lasting | None,
     *,
     now: int,
@@ -54,6 +57,7 @@ def of(
         job: The owner, with its slot.
         seat: How it stands to that.
         whole: The room of the slot.
+        before: The room of the slot that it moves from, if that is not written yet.
         basis: How the owner stands; None of one that ends.
         now: ms since the epoch.
         config: Figures.
@@ -73,7 +77,10 @@ def of(
             entry = calendar.Entry(job.uid, min(now, slot.start), ends, whole)
     wake = min((edge for edge in edges if edge > now), default=standing.NEVER)
     until = min(wake, entry.ends) if entry.ends > now else wake
-    return Owed(job, slot, whole, seated, seat, entry, now, until, wake, basis)
+    entries = [entry]
+    if before is not None and (old := job.slot_before) is not None:
+        entries = either.of([entry, calendar.Entry(job.uid, old.start, old.finish, before)])
+    return Owed(job, slot, whole, before, seated, seat, tuple(entries), now, until, wake, basis)
 
 
 def slot_of(job: model.Job) -> model.Slot:

@@ -30,8 +30,8 @@ class Policy:
     foreknowing: bool = False
 
     def configured(self, config: model.Config) -> model.Config:
-        """Return a configuration with what the policy sets."""
-        return replace(config, **self.config)
+        """Return a configuration with what the policy sets; as in a queue, no promises unless it has them."""
+        return replace(config, **{"promising": False, **self.config})
 
     def world(self, *arguments: Any, **more: Any) -> world.World:
         """Make the world that the policy acts in, with the arguments of `world.World`."""
@@ -47,8 +47,8 @@ class Policy:
 _NEVER = {"preemption": model.Preemption.NEVER}
 _UNGUARDED = {"min_run": 0, "cap": 1 << 30}
 """A queue that protects nobody from suspensions."""
-_BARE = {"shedding": False, "sharing": False, "reserve_most": 0, "promising": False}
-"""Without the rules that are lst's own: shedding, a best-effort share, room kept for heads, and promises."""
+_BARE = {"shedding": False, "sharing": False, "reserve_most": 0}
+"""Without the rules that are lst's own: shedding, a share for best-effort work, and room kept for heads."""
 _URGENT = 2 * model.MINUTE
 """Slack at which a job is urgent for `edzl`: zero, seen by passes that are up to a minute apart."""
 
@@ -68,7 +68,7 @@ _PODS = _plain(model.Order.FIFO, strict=False) | {"forecast_depth": 0}
 _SLACK_ALONE = {"overhead_share": 0.0, "quantum": 1}
 
 ALL = (
-    Policy("lst", "least slack first with no-harm preemption, shedding and promises: what the operator does"),
+    Policy("lst", "least slack first with no-harm preemption and shedding: what the operator does"),
     Policy("lst-no-shed", "lst that gives nobody up in an overload", config={"shedding": False}),
     Policy(
         "lst-clairvoyant",
@@ -77,7 +77,7 @@ ALL = (
         foreknowing=True,
     ),
     Policy("lst-no-preempt", "lst that has nobody suspended", queue=_NEVER),
-    Policy("lst-no-promises", "lst that promises no deadline", config={"promising": False}),
+    Policy("lst-promises", "lst that promises deadlines and keeps them", config={"promising": True}),
     Policy("lst-no-reserve", "lst that keeps no room for those that wait", config={"reserve_most": 0}),
     Policy("lst-no-share", "lst without a share for best-effort work", config={"sharing": False}),
     Policy(
@@ -87,7 +87,7 @@ ALL = (
     ),
     Policy(
         "lst-plain",
-        "lst without preemption, shedding, reservations, promises and a best-effort share",
+        "lst without preemption, shedding, reservations and a best-effort share",
         config=_BARE,
         queue=_NEVER,
     ),
@@ -99,7 +99,7 @@ ALL = (
     ),
     Policy(
         "edf",
-        "earliest deadline first, late jobs last, with all other rules of lst",
+        "earliest deadline first, late jobs last, with the same preemption and shedding as lst",
         config={"order": model.Order.EDF},
     ),
     Policy(

@@ -150,6 +150,7 @@ def _engine(meta: Mapping[str, Any], spec: gpuqueue.Spec) -> model.Queue:
         cap=spec.preemption.max_per_job_per_day,
         shedding=spec.overload.shedding,
         best_effort_share=spec.overload.best_effort_share,
+        promises=spec.promises,
         promise_budget=spec.overload.promise_budget,
         held=spec.stop_policy is not gpuqueue.StopPolicy.NONE,
         drained=spec.stop_policy is gpuqueue.StopPolicy.HOLD_AND_DRAIN,

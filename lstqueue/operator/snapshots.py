@@ -163,6 +163,7 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         claim=_claim(record, cache),
         reservation=status.reservation if state in _WAITING else None,
         slot=record.slotted.slot if record.slotted is not None else status.slot,
+        slot_before=_slot_before(record, status),
         bereft=records.bereft(status),
         # An edit ends the row.
         failed_starts=status.back_off.count if status.observed >= job.generation else 0,
@@ -191,6 +192,12 @@ def waiting_slack(job: model.Job, now: int, config: model.Config) -> int | None:
     """Return the slack (ms) that a job would have if it waited at `now`, None without one."""
     waits = replace(job, state=model.State.WAITING, assigned=(), since=0)
     return standing.refresh(waits, now, config).slack
+
+
+def _slot_before(record: caches.Record, status: ledger.Status) -> model.Slot | None:
+    """Return the slot that it has should a move not have been written; it is owed until that is known."""
+    moved = record.slotted.slot if record.slotted is not None else None
+    return status.slot if moved is not None and moved != status.slot else None
 
 
 def _given_up(job: ledger.Ledger) -> bool:

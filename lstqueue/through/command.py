@@ -22,6 +22,7 @@ from lstqueue.evaluate import (
     output,
     replay,
     setup,
+    teams,
     traces,
 )
 from lstqueue.evaluate import policies as pure_policies
@@ -32,7 +33,7 @@ KNOWN_AFTER = 2_000
 """Ms after which a job's end is known at the latest where passes are a second apart."""
 KNOWN = (
     traces.TraceError, deadlines.DeadlineError, estimates.EstimateError,
-    pure_policies.PolicyError, policies.UnspeakableError, manifests.CostError,
+    pure_policies.PolicyError, policies.UnspeakableError, manifests.CostError, teams.TeamsError,
 )  # fmt: skip
 
 
@@ -95,7 +96,6 @@ def planned(asked: command.Options) -> play.Plan:
     try:
         manifests.check(costs)
         policy = pure_policies.named(asked.policy)
-        engine = dataclasses.replace(engine, promising=policy.configured(engine).promising)
         load = setup.loaded(asked, asked.trace, shape, seed=asked.seed)
         several = setup.several(asked, policy, load)
         queues = policies.queues(policy, several)

@@ -87,7 +87,9 @@ def _wanted(policy: policies.Policy) -> dict[str, Any]:
         wanted["pods"] = policy.pods  # a world without gangs
     if policy.foreknowing:
         wanted["foreknowing"] = True
-    wanted.pop("promising", None)  # which is the operator's own, no queue's
+    wanted.pop("promising", None)  # which is the queue's own business
+    if config.promising:
+        wanted["promising"] = True
     if config.order is model.Order.FIFO:
         wanted.pop("reserve_most", None)  # nobody passes the head of a fifo queue, so nothing is kept for it
     return wanted
@@ -112,6 +114,8 @@ def _said(name: str, value: Any) -> dict[str, Any] | None:
     match name:
         case "order" if value in _ORDERS:
             return {"order": value.value}
+        case "promising":
+            return {"promises": value}
         case "shedding":
             return {"overload": {"shedding": value}}
         case "sharing" if not value:

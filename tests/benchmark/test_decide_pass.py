@@ -112,10 +112,11 @@ def with_waiting(snapshot: model.Snapshot, count: int, seed: int = 2) -> model.S
 
 
 def applied(snapshot: model.Snapshot, plan: model.Plan) -> model.Snapshot:
-    """The snapshot with the plan's statuses published, its admissions and its claims written."""
+    """The snapshot with the plan's statuses published, its admissions, claims and promises written."""
     claims = {claiming.uid: claiming for claiming in plan.claim}
     updates = {update.uid: update for update in plan.updates}
     placed = {admission.uid: admission for admission in plan.admit}
+    slots = {promise.uid: promise.slot for promise in plan.promise}
     jobs: list[model.Job] = []
     for one in snapshot.jobs:
         if (update := updates.get(one.uid)) is not None:
@@ -126,11 +127,15 @@ def applied(snapshot: model.Snapshot, plan: model.Plan) -> model.Snapshot:
             for index, group in enumerate(admission.groups):
                 parts += [model.Assigned(index, group.pool, node, 0, pods) for node, pods in group.nodes]
             one = dataclasses.replace(one, state=model.State.ADMITTED, since=plan.now, assigned=tuple(parts))
+        if (slot := slots.get(one.uid)) is not None:
+            one = dataclasses.replace(one, slot=slot)
         if (claiming := claims.get(one.uid)) is not None:
             claim = dataclasses.replace(claiming.claim, committed=True)
             one = dataclasses.replace(one, state=model.State.CLAIMING, claim=claim)
         jobs.append(one)
-    return dataclasses.replace(snapshot, jobs=tuple(jobs), forecast_at=plan.now, changed=False)
+    return dataclasses.replace(
+        snapshot, jobs=tuple(jobs), forecast_at=plan.now, changed=False, round=plan.round
+    )
 
 
 def measure(name: str, run: Callable[[], model.Plan], repeat: int = 5) -> model.Plan:
@@ -186,25 +191,30 @@ def nodes_without(snapshot: model.Snapshot, one: model.Job) -> tuple[Node, ...]:
     return tuple(found)
 
 
-def measure_changes(snapshot: model.Snapshot, plan: model.Plan) -> None:
+def measure_changes(
+    snapshot: model.Snapshot, plan: model.Plan, config: model.Config = decide.DEFAULTS
+) -> None:
     """Passes after one change, with the memory of passes before it and without."""
     kept = memory.Memory()
     settled = applied(snapshot, plan)
-    settled = applied(settled, decide.decide(settled, NOW + 1000, memory=kept))
+    settled = applied(settled, decide.decide(settled, NOW + 1000, config, kept))
+    print(f"{sum(one.slot is not None for one in settled.jobs)} promised jobs")
     for name, changed in (
         ("nothing changed", settled),
         ("a pod of a running gang changed", a_pod_less(settled)),
         ("a gang ended", one_less(settled)),
         ("one more gang, its verdict at once", one_more(settled)),
     ):
-        measure(f"{name}, without a memory", lambda changed=changed: decide.decide(changed, NOW + 1001), 3)
+        measure(
+            f"{name}, without a memory", lambda changed=changed: decide.decide(changed, NOW + 1001, config), 3
+        )
         best = float("inf")
         for _ in range(7):
-            decide.decide(settled, NOW + 1000, memory=kept)
+            decide.decide(settled, NOW + 1000, config, kept)
             begin = time.process_time()
-            made = decide.decide(changed, NOW + 1001, memory=kept)
+            made = decide.decide(changed, NOW + 1001, config, kept)
             best = min(best, time.process_time() - begin)
-        assert made == decide.decide(changed, NOW + 1001)
+        assert made == decide.decide(changed, NOW + 1001, config)
         print(f"{name}: {best * 1000:.0f} ms CPU")
 
 
@@ -224,6 +234,14 @@ def test_a_thousand_waiting_gangs_on_a_full_cluster() -> None:
     cold = with_waiting(full, 1000)
     plan = measure("cold, 1,000 new gangs, full", lambda: decide.decide(cold, NOW))
     measure_changes(cold, plan)
+
+
+def test_a_thousand_waiting_gangs_of_which_most_are_promised() -> None:
+    print()
+    config = model.Config(promise_most=100_000, promise_area=1e9)
+    cold = with_waiting(cluster(2000, 1.0), 1000)
+    plan = measure("cold, all promised that fit", lambda: decide.decide(cold, NOW, config), 1)
+    measure_changes(cold, plan, config)
 
 
 def test_five_thousand_waiting_gangs_on_a_nearly_full_cluster() -> None:

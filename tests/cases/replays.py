@@ -74,7 +74,8 @@ def run(
 ) -> Ran:
     """Replay works on nodes of eight GPUs as a policy has it or as is given, else with exact estimates."""
     policy = policy or policies.named("lst")
-    config, queue = policy.configured(config or model.Config()), policy.queued(queue or model.Queue("q"))
+    made, queue = policy.configured(config or model.Config()), policy.queued(queue or model.Queue("q"))
+    config = made if config is None else dataclasses.replace(made, promising=config.promising)
     shape = world.Shape(nodes, 8)
     lines = io.StringIO()
     log = digest.Log(lines)

@@ -29,7 +29,7 @@ def recorded(
         world.Shape(nodes, 8), costs, asked, log=digest.Log(), witnesses=[recorder], wear=wear
     )
     load = workload.Workload("made up", workload.ordered(works))
-    again = replay.Replay(load, place, estimates.Exact(), config=model.Config())
+    again = replay.Replay(load, place, estimates.Exact(), config=model.Config(promising=False))
     outcome = again.run(decided=recorder.planned, decider=decide.decide)
     recorder.finish(outcome.ended)
     return series.Recorded(outcome, recorder)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import functools
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -39,8 +38,6 @@ SETTLING = 30.0
 """Seconds in which a cluster with nothing left to do must come to rest."""
 
 SETTINGS = all_settings.Settings(watch_seconds=3600, inactivity_timeout=900.0)
-UNPROMISED = dataclasses.replace(SETTINGS, engine=dataclasses.replace(SETTINGS.engine, promising=False))
-"""For what a promise would be in the way of: forecasts alone, and protection from suspensions."""
 
 
 def virtual(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:

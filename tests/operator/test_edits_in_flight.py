@@ -35,7 +35,7 @@ async def test_a_verdict_on_the_older_spec_does_not_reject_the_newer_one() -> No
         made.edit("rushed", deadlineIn="100h")
         await made.until_phase("rushed", "Running", "Rejected", within="10m")
         assert made.phase("rushed") == "Running"
-        assert made.level("rushed") == "FEASIBLE"
+        assert made.level("rushed") == "LIKELY"
         assert made.status("rushed")["observedGeneration"] == 2
 
 

@@ -24,7 +24,7 @@ async def test_a_labelled_gang_waits_suspended_runs_on_its_admission_and_ends_wi
         }
         assert ranks == {str(rank): node for rank, node in places.items()}
         assert made.job(ledger)["metadata"]["labels"][names.LABEL_LEDGER] == "true"
-        assert made.level(ledger) == "FEASIBLE"
+        assert made.level(ledger) == "LIKELY"
         await jobs.until_phase("train", "Succeeded")
         assert jobs.over("train") == "Complete"
         assert "Admitted" in jobs.events("train")

@@ -133,7 +133,7 @@ async def test_a_job_ended_for_good_that_is_resumed_without_its_ledger_is_queued
 @pytest.mark.parametrize("seen", [2, 99, 2**62])
 def test_a_generation_that_is_yet_to_come_does_not_keep_a_job_from_being_judged(seen: int) -> None:
     async def scenario() -> None:
-        async with cluster.run(nodes=1, slack=100, settings=cluster.UNPROMISED) as made:
+        async with cluster.run(nodes=1, slack=100) as made:
             made.queue()
             made.submit("holder", group(run_for="2h"), estimatedDuration="2h")
             await made.until_phase("holder", "Running")

@@ -31,7 +31,7 @@ async def test_least_slack_goes_before_the_earlier_submission() -> None:
 
 @cluster.virtual
 async def test_a_long_job_with_the_later_deadline_goes_first_when_it_has_less_slack() -> None:
-    async with cluster.run(nodes=1, settings=cluster.UNPROMISED) as made:
+    async with cluster.run(nodes=1) as made:
         made.queue(preemption={"withinQueue": "Never"}, overload={"shedding": False})
         await occupied(made)
         made.submit("short", group(run_for="10m"), deadlineIn="6h", estimatedDuration="10m")

@@ -158,7 +158,7 @@ async def test_a_queue_may_forbid_it() -> None:
 
 @cluster.virtual
 async def test_a_job_is_suspended_no_more_than_its_cap_allows_in_a_day() -> None:
-    async with cluster.run(nodes=1, settings=cluster.UNPROMISED) as made:
+    async with cluster.run(nodes=1) as made:
         made.queue(preemption={"maxPerJobPerDay": 2, "minRunTime": "5m"})
         made.submit("holder", group(run_for="20h"), estimatedDuration="20h", checkpoint=SAVES)
         for number in range(3):

@@ -32,7 +32,7 @@ async def running(made: cluster.Cluster, name: str = "job", **spec: object) -> N
 @cluster.virtual
 @pytest.mark.parametrize("kind", [port.DEADLINE_JOBS, port.JOBS])
 async def test_a_slow_job_is_known_to_be_late_before_its_figure_is_outrun(kind: port.Resource) -> None:
-    async with cluster.run(nodes=1, settings=cluster.UNPROMISED) as made:
+    async with cluster.run(nodes=1) as made:
         await running(made)
         assert made.level("job") == "LIKELY"
         name = "job" if kind == port.DEADLINE_JOBS else "job-worker-0"

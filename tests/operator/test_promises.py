@@ -39,7 +39,7 @@ async def test_what_is_promised_is_written_with_the_verdict_and_kept() -> None:
 @cluster.virtual
 async def test_whatever_write_it_dies_at_a_promise_is_none_or_is_kept(number: int, before: bool) -> None:
     async with cluster.run(nodes=1) as made:
-        made.queue(preemption=GUARDED)
+        made.queue(promises=True, preemption=GUARDED)
         made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
         await made.until_phase("holder", "Running")
         killed = made.kill_at(number, before=before)
@@ -116,7 +116,7 @@ async def test_a_slot_that_somebody_took_out_by_hand_is_no_promise() -> None:
 async def test_a_promise_that_waits_to_be_written_goes_with_what_is_told_instead() -> None:
     one_by_one = dataclasses.replace(cluster.SETTINGS, in_flight=1)
     async with cluster.run(nodes=1, settings=one_by_one) as made:
-        made.queue(preemption=GUARDED)
+        made.queue(promises=True, preemption=GUARDED)
         made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
         await made.until_phase("holder", "Running")
         of_other = faults.calls(resource=port.DEADLINE_JOBS, name="other", verb="patch")
@@ -135,7 +135,7 @@ async def test_a_promise_that_waits_to_be_written_goes_with_what_is_told_instead
 @cluster.virtual
 async def test_a_job_whose_deadline_is_edited_is_promised_the_new_one_where_it_can_be() -> None:
     async with cluster.run(nodes=1) as made:
-        made.queue(preemption=GUARDED)
+        made.queue(promises=True, preemption=GUARDED)
         made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
         await made.until_phase("holder", "Running")
         made.submit("report", group(run_for="1h"), deadlineIn="61m", estimatedDuration="1h")
@@ -152,7 +152,7 @@ async def test_a_job_whose_deadline_is_edited_is_promised_the_new_one_where_it_c
 @cluster.virtual
 async def test_a_promise_that_a_node_took_back_is_made_again_when_there_is_room() -> None:
     async with cluster.run(nodes=1) as made:
-        made.queue(preemption=GUARDED)
+        made.queue(promises=True, preemption=GUARDED)
         made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
         await made.until_phase("holder", "Running")
         made.submit("report", group(run_for="1h"), deadlineIn="10h", estimatedDuration="1h")
@@ -178,7 +178,7 @@ async def test_a_promise_that_a_node_took_back_is_made_again_when_there_is_room(
 @cluster.virtual
 async def test_a_job_that_was_not_promised_is_when_another_is_expected_to_end_sooner() -> None:
     async with cluster.run(nodes=1) as made:
-        made.queue()
+        made.queue(promises=True)
         made.submit("holder", group(run_for="5h"), estimatedDuration="30h", preemptible=False)
         await made.until_phase("holder", "Running")
         made.submit("report", group(run_for="1h"), deadlineIn="10h", estimatedDuration="1h")
@@ -195,7 +195,7 @@ async def test_a_job_that_was_not_promised_is_when_another_is_expected_to_end_so
 @cluster.virtual
 async def test_nothing_is_promised_on_nodes_that_may_go_at_any_time() -> None:
     async with cluster.run(nodes=1) as made:
-        made.queue(pools=[pool("all", gpus=8, spot=True)], preemption=GUARDED)
+        made.queue(promises=True, pools=[pool("all", gpus=8, spot=True)], preemption=GUARDED)
         made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
         await made.until_phase("holder", "Running")
         made.submit("report", group(run_for="1h"), deadlineIn="10h", estimatedDuration="1h")

@@ -12,7 +12,7 @@ WANTED = {"name": "lr", "need": 2}
 @cluster.virtual
 async def test_a_sweep_is_promised_when_enough_of_it_are_there() -> None:
     async with cluster.run(nodes=2) as made:
-        made.queue(preemption=GUARDED)
+        made.queue(promises=True, preemption=GUARDED)
         for holder in ("h0", "h1"):
             made.submit(holder, group(run_for="30h"), estimatedDuration="30h")
         await made.until_all("Running", "h0", "h1")

@@ -115,7 +115,7 @@ async def test_a_deadline_that_is_extended_is_judged_anew() -> None:
         made.submit("job", group(run_for="1h"), **impossible, onInfeasible="BestEffort")
         await made.until(lambda: made.status("job").get("bestEffort"), "it gives its deadline up")
         made.edit("job", deadlineIn="2d")
-        await made.until(lambda: made.level("job") == "FEASIBLE", "its deadline counts again")
+        await made.until(lambda: made.level("job") == "LIKELY", "its deadline counts again")
         assert "bestEffort" not in made.status("job")
         await made.until_phase("job", "Succeeded", within="9h")
 

@@ -15,7 +15,7 @@ async def judged(made: cluster.Cluster, name: str, level: str, *, within: str = 
 
 @cluster.virtual
 async def test_each_level_as_the_line_before_it_grows() -> None:
-    async with cluster.run(nodes=1, settings=cluster.UNPROMISED) as made:
+    async with cluster.run(nodes=1) as made:
         made.queue()
         made.submit("holder", group(run_for="4h"), estimatedDuration="4h", importance=5)
         await made.until_phase("holder", "Running")
@@ -54,7 +54,7 @@ async def test_the_queue_supplies_an_estimate_to_those_who_gave_none() -> None:
         made.queue(defaults={"estimatedDuration": "2h"})
         made.submit("job", group(run_for="10m"), deadlineIn="1d")
         await made.until_phase("job", "Running")
-        assert made.level("job") == "FEASIBLE"
+        assert made.level("job") == "LIKELY"
         assert made.status("job")["estimate"] == {
             "lo": "30m",
             "mid": "2h",
@@ -76,7 +76,7 @@ async def test_a_deadline_that_cannot_be_met_is_told_at_once_with_one_that_could
 
 @cluster.virtual
 async def test_the_missed_deadline_is_noted_at_the_deadline_while_it_waits_and_while_it_runs() -> None:
-    async with cluster.run(nodes=1, settings=cluster.UNPROMISED) as made:
+    async with cluster.run(nodes=1) as made:
         made.queue()
         began = made.now()
         made.submit("runs", group(run_for="3h"), deadlineIn="2h", estimatedDuration="1h")
@@ -96,7 +96,7 @@ async def test_the_missed_deadline_is_noted_at_the_deadline_while_it_waits_and_w
 
 @cluster.virtual
 async def test_an_extended_deadline_renews_the_verdict_and_the_place_in_the_line() -> None:
-    async with cluster.run(nodes=1, settings=cluster.UNPROMISED) as made:
+    async with cluster.run(nodes=1) as made:
         made.queue(preemption={"withinQueue": "Never"})
         made.submit("holder", group(run_for="5h"), estimatedDuration="5h")
         await made.until_phase("holder", "Running")
@@ -129,7 +129,7 @@ async def test_a_missed_deadline_that_is_extended_is_missed_no_more() -> None:
 
 @cluster.virtual
 async def test_a_new_estimate_and_a_new_importance_are_heeded_at_once() -> None:
-    async with cluster.run(nodes=1, settings=cluster.UNPROMISED) as made:
+    async with cluster.run(nodes=1) as made:
         made.queue()
         made.submit("holder", group(run_for="2h"), estimatedDuration="2h")
         await made.until_phase("holder", "Running")
@@ -147,7 +147,7 @@ async def test_a_new_estimate_and_a_new_importance_are_heeded_at_once() -> None:
 
 @cluster.virtual
 async def test_edits_of_a_running_job_change_its_verdict_and_nothing_else() -> None:
-    async with cluster.run(nodes=1, settings=cluster.UNPROMISED) as made:
+    async with cluster.run(nodes=1) as made:
         made.queue()
         made.submit("job", group(run_for="3h"), deadlineIn="9h", estimatedDuration="3h")
         await made.until_phase("job", "Running")
@@ -166,7 +166,7 @@ async def test_edits_of_a_running_job_change_its_verdict_and_nothing_else() -> N
 
 @cluster.virtual
 async def test_the_verdict_of_a_run_that_outlasts_its_estimate_gets_worse() -> None:
-    async with cluster.run(nodes=1, settings=cluster.UNPROMISED) as made:
+    async with cluster.run(nodes=1) as made:
         made.queue()
         made.submit("slow", group(run_for="7h"), deadlineIn="5h", estimatedDuration="1h")
         await made.until_phase("slow", "Running")

@@ -26,7 +26,7 @@ def missed(made: cluster.Cluster, name: str) -> bool:
 
 async def promised(made: cluster.Cluster) -> None:
     """One node that somebody has for long, whom nobody else can have suspended, and a promise."""
-    made.queue(preemption=GUARDED)
+    made.queue(promises=True, preemption=GUARDED)
     made.submit("holder", group(run_for="30h"), estimatedDuration="30h")
     await made.until_phase("holder", "Running")
     made.submit("report", group(run_for="1h"), deadlineIn="10h", estimatedDuration="1h")

@@ -93,4 +93,6 @@ def test_words_said_anew_are_said_once_and_change_nothing_else(
         assert told.verdict is not None
         assert update.verdict is not None
         assert update.verdict.level is told.verdict.level
-    assert not changes(decide.decide(apply(asked, again), now))
+    third = decide.decide(apply(asked, again), now)
+    assert not moments.acts(third)
+    assert not third.updates

@@ -106,7 +106,7 @@ async def test_a_newcomers_job_gets_a_verdict_and_runs_to_its_end(tmp_path: path
                 async with session.get(f"{url}/metrics") as answer:
                     assert 'lstqueue_finished_total{deadline="met"' in await answer.text()
             assert status["phase"] == "Succeeded"
-            assert status["verdict"]["level"] == "FEASIBLE"
+            assert status["verdict"]["level"] == "LIKELY"
             process.send_signal(signal.SIGINT)
             rest = (await process.stdout.read()).decode()
             assert await process.wait() == 0, rest

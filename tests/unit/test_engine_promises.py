@@ -43,7 +43,7 @@ def lost(*jobs: model.Job, **more: Any) -> list[model.Cause]:
         {"deadline": NOW + HI},
         {"deadline": None},
         {"estimate": None},
-        {"estimate": rivals.exact(FINISH - NOW)},
+        {"estimate": rivals.exact(FINISH - NOW), "published": model.Published()},
         {"groups": rivals.job("x", count=2).groups},
     ],
     ids=["earlier", "none", "unknown", "longer", "larger"],

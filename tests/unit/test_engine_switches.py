@@ -72,7 +72,7 @@ def test_edf_preempts_for_an_earlier_deadline_and_not_for_a_later_one():
     assert ran.times("running", "suspended") == [HOUR + SECOND]  # the claim was written before
     assert ran.times("earlier", "admitted") == [HOUR + 2 * SECOND]
     assert ran.life("earlier").preempted == ran.life("later").preempted == 0
-    assert run("lst-no-promises", works).life("running").preempted == 0
+    assert run("lst", works).life("running").preempted == 0
 
 
 def test_late_drop_decides_whether_a_hopeless_job_may_suspend():
@@ -130,7 +130,7 @@ def test_least_attained_service_has_who_got_little_before_who_got_much():
 
 
 def test_policies_differ_from_what_the_operator_does_only_by_what_they_say():
-    assert policies.named("lst").configured(model.Config()) == model.Config()
+    assert policies.named("lst").configured(model.Config(promising=False)) == model.Config(promising=False)
     assert model.Config().switches == switches.Switches()
     assert policies.named("lst").queued(model.Queue("q")) == model.Queue("q")
 

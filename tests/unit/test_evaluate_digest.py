@@ -42,11 +42,14 @@ def test_so_do_forecasts_that_end_elsewhere() -> None:
     assert found[0].digest != found[1].digest
 
 
+PROMISES = "lst-promises:promise_calm=1.0"
+
+
 def test_promises_and_their_slots_are_in_the_digest() -> None:
-    plain, promised = ran(policy="lst-no-promises"), ran(policy="lst")
+    plain, promised = ran(policy="lst"), ran(policy=PROMISES)
     assert moves(plain) == moves(promised)
     assert [what for _, what, key in promised.log if key == "wide" and what == "promised"]
     assert plain.digest != promised.digest
     later = (*WORKS[:1], work("next", gpus=8, at=MINUTE, runs=2 * HOUR, due=3 * HOUR + 5 * MINUTE), WORKS[2])
-    assert moves(ran(later, "lst")) == moves(promised)
-    assert ran(later, "lst").digest != promised.digest
+    assert moves(ran(later, PROMISES)) == moves(promised)
+    assert ran(later, PROMISES).digest != promised.digest

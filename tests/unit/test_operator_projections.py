@@ -68,6 +68,7 @@ def test_a_queue_is_read_for_the_engine():
             ),
         ),
         2,
+        promises=False,
     )
     assert (view.bind_timeout, view.ready_timeout) == (90_000, 30 * raw.MINUTE)
     assert (view.default_estimate, view.problem) == (raw.HOUR, "")
