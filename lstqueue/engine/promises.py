@@ -64,6 +64,7 @@ def renew(known: kept.Kept) -> None:
 
 
 def _settle(known: kept.Kept, some: Sequence[tuple[str, tenure.Owed]], leaving: frozenset[str]) -> None:
+    """Deal with the slots that may not stay as they are, the first to begin first."""
     promised, settled, moves = known.promised, known.world.settled, known.config.promise_moves
     for uid, one in sorted(some, key=slots.by_start):
         if (problem := _problem(known, one)) is not None:
