@@ -18,7 +18,7 @@ QUEUE = model.Queue("q", best_effort_share=SHARE)
 LONGEST = 2 * HOUR
 RESTART = 2 * MINUTE
 FLOOD = 12 * HOUR
-CONFIG = model.Config(forecast_depth=0)  # what is foretold moves nothing
+CONFIG = model.Config(forecast_depth=0, promising=False)  # what is foretold moves nothing; slots come first
 
 
 def flood(rng: random.Random) -> list[workload.Work]:
