@@ -17,7 +17,7 @@ def fabric(
         for _ in range(count):
             parts = [part or None for part in where.split("/")] if where else []
             paths[f"n{len(paths)}"] = (*parts, *[None] * (len(levels) - len(parts)))
-    return tree.Tree(domains.arrange(levels, paths, **more))  # type: ignore[arg-type]  # uplinks, links
+    return tree.Tree(domains.arrange(levels, paths, **more))
 
 
 def free(*gpus: int, whole: int = GPUS) -> wanted.Free:
@@ -25,7 +25,7 @@ def free(*gpus: int, whole: int = GPUS) -> wanted.Free:
 
 
 def group(pods: int, gpus: int = GPUS, **more: object) -> wanted.Group:
-    return wanted.Group(pods, (gpus,), **more)  # type: ignore[arg-type]  # of a Group
+    return wanted.Group(pods, (gpus,), **more)
 
 
 def placed(
