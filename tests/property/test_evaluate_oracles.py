@@ -27,7 +27,7 @@ EFFORT = 1.0
 """Of CP-SAT, in its own deterministic time; without a closed proof its bound is valid all the same."""
 SEARCH = 500
 """Nodes of the search of HiGHS."""
-CONFIG = model.Config(forecast_depth=0)  # what is foretold moves nothing
+CONFIG = model.Config(forecast_depth=0, promising=False)  # what is foretold moves nothing
 
 
 @dataclass(frozen=True)
