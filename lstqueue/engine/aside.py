@@ -14,8 +14,6 @@ from lstqueue.engine import gangs, kept, model, room, slots, tenure
 from lstqueue.topology import capacity
 from lstqueue.topology.table import Ints
 
-LEAST = 10 * model.MINUTE
-"""Run time (ms) that a suspension is taken to cost at least, as for victims (`Config.harm_least`)."""
 _CLAIMED = 1 << 50
 """What it costs to clear a node that somebody claims: more than anything."""
 
@@ -52,13 +50,13 @@ def cheaper(known: kept.Kept, one: tenure.Owed, gang: gangs.Gang) -> room.Placem
 
 
 def _costs(known: kept.Kept, one: tenure.Owed) -> Ints:
-    """By node what its guests lose together, should they leave: their part of a queue (ppm) × ms."""
+    """By node what its guests lose together, should they leave: their part of a queue (ppm) × s."""
     costs: Ints = np.zeros(len(known.nodes.nodes), dtype=np.int64)
     for here in known.placed:
         job = here.job
         if job.uid == one.job.uid or not known.world.evictable(job):
             continue
-        loss = max(_unsaved(job, known.now) + job.restore, LEAST)
+        loss = max(_unsaved(job, known.now) + job.restore, known.config.harm_least)
         nodes = known.world.release(job).nodes
         costs[nodes] += known.world.held_part(job) * (loss // 1000)
     for stake in known.going():

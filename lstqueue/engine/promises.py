@@ -1,14 +1,13 @@
 """Promises: for whom a slot is found, when it moves, and when it is lost.
 
-A promise is made together with the first verdict of a job, to all for whom a slot fits while there is no
-overload; in one only to those that ask for little (`Config.promise_area`), since slots for everything that
+A promise is made together with the first verdict of a job, or later in a round (`rounds`): to those that ask
+for little (`Config.promise_area`), and to others as far as a budget goes (`budget`), since slots for all that
 fits would keep the order from doing any better. A slot is found as late as it can be: it is an insurance, no
 schedule, and whoever has one is started by the order like everybody else.
 
 A slot moves only to another that ends by the deadline too: in the same place to a later start once some of
 the run is saved, to where its owner runs, or elsewhere when nodes are lost or a run took longer than thought.
-Where there is none the promise is lost, and counted by its cause. If that was nothing of the job's own, a
-slot is looked for whenever all are forecast anew.
+Where there is none the promise is in doubt, and lost once its time has come, counted by its cause.
 """
 
 from __future__ import annotations

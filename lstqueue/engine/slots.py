@@ -200,7 +200,8 @@ class Respect:
         if not self._ahead:
             return None
         until, uid = self._until(turn), turn.standing.job.uid
-        if not any(start < until for start, owner, _ in self._ahead[:3] if owner != uid):
+        first = next((start for start, owner, _ in self._ahead if owner != uid), until)
+        if first >= until:
             return None
         if self._begins is None:
             owed = [entry.begins for entry in entries(self._known)]

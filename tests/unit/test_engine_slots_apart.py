@@ -102,3 +102,14 @@ def test_after_a_lost_write_of_a_move_everybody_still_has_what_is_owed() -> None
     assert plan.promise
     judged(snapshot, NOW + MINUTE)  # the write was lost
     judged(moments.apply(snapshot, plan), NOW + MINUTE)
+
+
+def test_whoever_owns_a_slot_in_several_pieces_respects_those_of_others() -> None:
+    """All pieces of its own begin before the slot of its neighbour does."""
+    own = slot("n1", NOW + HOUR, 8 * HOUR + 8 * MINUTE, 8 * HOUR)
+    starts = rivals.waits("a", mid=8 * HOUR, slack=4 * HOUR, preemptible=False, slot=own)
+    starts = dataclasses.replace(starts, slot_before=slot("n2", NOW + 2 * HOUR, HOUR, HOUR))
+    neighbour = owner("b", slot("n0", NOW + 5 * HOUR), until=NOW + 8 * HOUR)
+    guests = [rivals.runs(f"g{i}", f"n{i}", mid=30 * HOUR, grace=MINUTE) for i in (1, 2)]
+    assert judged(world(starts, neighbour, *guests, nodes=3)).admit == ()
+    assert [one.uid for one in judged(world(starts, *guests, nodes=3)).admit] == ["a"]
