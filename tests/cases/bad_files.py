@@ -29,7 +29,7 @@ NODES: list[tuple[str, bytes, str]] = [
     ("n.csv", "name,gpus\na,٣\n".encode(), "write a whole number"),
     ("n.csv", f"name,gpus\na,{'9' * 5000}\n".encode(), "gpus is very long; write a whole number"),
     ("n.csv", b"name,gpus,cpu_milli\na,8,1e9\n", "line 2: cpu_milli is '1e9'; write a whole number"),
-    ("n.csv", gzip.compress(b"name,gpus\n" + b"a,8\n" * 999)[:40], "the gzip data end early"),
+    ("n.csv", gzip.compress(b"name,gpus\n" + b"a,8\n" * 999, mtime=0)[:40], "the gzip data end early"),
     ("n.csv", b"\x1f\x8bhello world", "the gzip data are damaged"),
     ("n.csv", b"", "is empty; its first line must name the columns"),
     ("n.json", b"", "line 1: is no JSON"),
@@ -92,13 +92,13 @@ QUEUES: list[tuple[str, bytes, str]] = [
         "cohort is 0; write a name in quotes, or leave",
     ),
     ("q.yaml", b"1: 2\nqueues: [{name: a, gpus: 8}]", "1 means nothing; known are cohort, queues"),
-    ("q.yaml", gzip.compress(b"queues: []")[:15], "the gzip data end early"),
+    ("q.yaml", gzip.compress(b"queues: []", mtime=0)[:15], "the gzip data end early"),
 ]
 FINE: list[tuple[str, str, bytes]] = [
     ("--inventory", "n.json", b'\xef\xbb\xbf[{"name": "a", "gpus": 8}]'),
     ("--inventory", "n.yaml", b"- {name: a, gpus: 8}\r\n- {name: b, gpus: 8}\r\n"),
-    ("--inventory", "n.json", gzip.compress(b'[{"name": "a", "gpus": "8"}]')),
+    ("--inventory", "n.json", gzip.compress(b'[{"name": "a", "gpus": "8"}]', mtime=0)),
     ("--inventory", "n.yaml", "- {name: 学-ü, gpus: 8}\n".encode()),
     ("--queues", "q.yaml", "\ufeffqueues: [{name: 学-ü, gpus: 8}]\r\n".encode()),
-    ("--queues", "q.yaml", gzip.compress(b"queues: [{name: a, gpus: 8}]")),
+    ("--queues", "q.yaml", gzip.compress(b"queues: [{name: a, gpus: 8}]", mtime=0)),
 ]
