@@ -6,67 +6,39 @@ order of all of them, `domains.arrange` the slices.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from lstqueue.topology import domains, fabric, nesting, titles
+from lstqueue.topology import domains, nesting
 from lstqueue.topology.domains import Domains, LeftOut, Merged
-from lstqueue.topology.found import Found, Graph, Said
+from lstqueue.topology.found import Cabled, Found, Said
 from lstqueue.topology.table import natural
-
-NVL = "nvl"
 
 
 def contract(found: Found) -> Domains:
     """Find the domains of all nodes of a source."""
-    climbed = fabric.climb(found.graph)
-    nvl, speeds, twice = _nvlink(found.graph)
-    told = [*climbed.said, *found.said, *([nvl] if nvl.domain else [])]
+    cabled = _cabled(found)
+    told = [*cabled.said, *found.said]
     nodes = sorted(found.nodes, key=natural)
     order = nesting.nested(told, nodes)
     paths = {node: tuple(said.domain.get(node) for said in order) for node in nodes}
     return domains.arrange(
         [said.level for said in order],
         paths,
-        uplinks=_uplinks(order, paths, links=climbed.links),
-        links={**climbed.links, **speeds},
-        left_out=(*found.left_out, *climbed.left_out, *twice, *_unplaced(found, paths)),
-        merged=(*found.merged, *climbed.merged, *_split(order, paths)),
+        uplinks=_uplinks(order, paths, links=cabled.links),
+        links={**cabled.links, **cabled.nvlinks},
+        left_out=(*found.left_out, *cabled.left_out, *_unplaced(found, paths)),
+        merged=(*found.merged, *cabled.merged, *_split(order, paths)),
     )
 
 
-def _nvlink(graph: Graph) -> tuple[Said, dict[str, int], list[LeftOut]]:
-    """NVLink domains: what NVLink switches connect, and what each node can send into its own."""
-    of: dict[str, str] = {}
-    for start in sorted(graph.of(NVL), key=natural):
-        if start in of:
-            continue
-        reached, waiting = [start], deque([start])
-        of[start] = start
-        while waiting:
-            for other in graph.links[waiting.popleft()]:
-                if graph.kinds[other] == NVL and other not in of:
-                    of[other] = start
-                    reached.append(other)
-                    waiting.append(other)
-        name = titles.common(reached)
-        of.update(dict.fromkeys(reached, name))
-    domain: dict[str, str] = {}
-    speeds: dict[str, int] = {}
-    twice = []
-    for node in graph.of("node"):
-        its = sorted({of[other] for other in graph.links[node] if other in of}, key=natural)
-        if its:
-            domain[node] = its[0]
-            speeds[node] = sum(speed for other, speed in graph.links[node].items() if of.get(other) == its[0])
-        if len(its) > 1:
-            why = f"is in NVLink domains {', '.join(its)}; it is taken for one of {its[0]}"
-            twice.append(LeftOut(node, why))
-    return (
-        Said(NVL, domain, accelerator=True),
-        {node: speed for node, speed in speeds.items() if speed},
-        twice,
-    )
+def _cabled(found: Found) -> Cabled:
+    if found.graph is None:
+        return Cabled()
+    # Importing networkx takes longer than all else that who reads labels alone has to wait for.
+    from lstqueue.topology import cabled
+
+    return cabled.cabled(found.graph)
 
 
 def _uplinks(

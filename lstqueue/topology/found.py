@@ -1,6 +1,6 @@
 """What a reader makes of a source: who is cabled to whom, or who is said to be in which domain.
 
-A source of cables (`Graph`) says nothing of domains, and one of domains (`Said`) nothing of cables; some say
+A source of cables (`graph`) says nothing of domains, and one of domains (`Said`) nothing of cables; some say
 both. What becomes of either is `contract`'s. Nothing here is of one format.
 """
 
@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lstqueue.topology.domains import LeftOut, Merged
+
+if TYPE_CHECKING:
+    from lstqueue.topology.graph import Graph
 
 MOST_NODES = 200_000
 """Nodes of a source, far above any cluster: more are a mistake, such as a range with a digit too many."""
@@ -32,36 +36,6 @@ class TopologyError(ValueError):
         super().__init__(f"{where}: {problem}" if where else problem)
 
 
-class Graph:
-    """Nodes, NVLink switches and network switches, and the cables between them.
-
-    `kinds` is `node`, `nvl` or `switch` by vertex. `links[a][b]` is MB/s one way, parallel cables summed, 0
-    where one is unknown; every link is there from both ends. GPUs and NICs are no vertices: their cables are
-    those of their node. Cables that are dead are not in it.
-    """
-
-    def __init__(self) -> None:
-        self.kinds: dict[str, str] = {}
-        self.links: dict[str, dict[str, int]] = {}
-        self.titles: dict[str, str] = {}
-
-    def add(self, vertex: str, kind: str, title: str = "") -> None:
-        """Add a vertex; `title` is how people call it, where that is not unique."""
-        self.kinds[vertex] = kind
-        self.links.setdefault(vertex, {})
-        if title:
-            self.titles[vertex] = title
-
-    def link(self, one: str, other: str, bandwidth: int) -> None:
-        """Add a cable of two known vertices."""
-        self.links[one][other] = self.links[one].get(other, 0) + bandwidth
-        self.links[other][one] = self.links[one][other]
-
-    def of(self, kind: str) -> list[str]:
-        """All vertices of a kind."""
-        return [vertex for vertex, its in self.kinds.items() if its == kind]
-
-
 @dataclass(frozen=True, slots=True)
 class Said:
     """One level as a source says it: by node, the name of its domain, which need not be unique.
@@ -78,14 +52,28 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """All that a reader found; `said` from outer to inner, as far as the source has an order."""
+    """All that a reader found; `said` from outer to inner, as far as the source has an order.
+
+    `graph` is None for a source that knows of no cables.
+    """
 
     nodes: tuple[str, ...]
-    graph: Graph = field(default_factory=Graph)
+    graph: Graph | None = None
     said: tuple[Said, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     merged: tuple[Merged, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Cabled:
+    """What cables say: levels, outer first, and MB/s of hosts to their switches and into NVLink domains."""
+
+    said: list[Said] = field(default_factory=list)
+    links: dict[str, int] = field(default_factory=dict)
+    nvlinks: dict[str, int] = field(default_factory=dict)
+    left_out: list[LeftOut] = field(default_factory=list)
+    merged: list[Merged] = field(default_factory=list)
 
 
 def known(value: object) -> str | None:

@@ -10,8 +10,10 @@ import pytest
 
 from lstqueue.interconnect import sources
 from lstqueue.topology import contract
+from lstqueue.topology import graph as graphs
 from lstqueue.topology.domains import Domains
-from lstqueue.topology.found import Found, Graph
+from lstqueue.topology.found import Found
+from lstqueue.topology.graph import Graph
 
 NDR = 50_000
 """MB/s of a port of 4xNDR."""
@@ -66,12 +68,12 @@ def rails(groups: int, hosts: int, *, leaves: int = 4, spines: int = 4, pods: in
     """
     graph = Graph()
     for spine in range(spines if pods > 1 else 0):
-        graph.add(f"core-{spine}", "switch")
+        graphs.add(graph, f"core-{spine}", "switch")
     for pod in range(pods):
         for spine in range(spines):
-            graph.add(f"spine-{pod}-{spine}", "switch")
+            graphs.add(graph, f"spine-{pod}-{spine}", "switch")
             if pods > 1:
-                graph.link(f"spine-{pod}-{spine}", f"core-{spine}", 4 * NDR)
+                graphs.link(graph, f"spine-{pod}-{spine}", f"core-{spine}", 4 * NDR)
         for group in range(pod * groups, (pod + 1) * groups):
             _group(graph, group, hosts, leaves=leaves, spines=[f"spine-{pod}-{s}" for s in range(spines)])
     return graph
@@ -79,39 +81,39 @@ def rails(groups: int, hosts: int, *, leaves: int = 4, spines: int = 4, pods: in
 
 def _group(graph: Graph, group: int, hosts: int, *, leaves: int, spines: list[str]) -> None:
     for leaf in range(leaves):
-        graph.add(f"leaf-{leaf}-{group}", "switch")
+        graphs.add(graph, f"leaf-{leaf}-{group}", "switch")
         for spine in spines:
-            graph.link(f"leaf-{leaf}-{group}", spine, 2 * NDR)
+            graphs.link(graph, f"leaf-{leaf}-{group}", spine, 2 * NDR)
     for host in range(hosts):
-        graph.add(f"n{group}-{host}", "node")
+        graphs.add(graph, f"n{group}-{host}", "node")
         for leaf in range(leaves):
-            graph.link(f"n{group}-{host}", f"leaf-{leaf}-{group}", NDR)
+            graphs.link(graph, f"n{group}-{host}", f"leaf-{leaf}-{group}", NDR)
 
 
 def cut(graph: Graph, one: str, other: str) -> None:
     """Take a cable away."""
-    del graph.links[one][other], graph.links[other][one]
+    graph.remove_edge(one, other)
 
 
 def relabelled(graph: Graph, seed: int) -> tuple[Graph, dict[str, str]]:
     """The same fabric with other names, told in another order; and the names by the old ones."""
     chance = random.Random(seed)
-    old = list(graph.kinds)
+    old = list(graph)
     chance.shuffle(old)
     names = {vertex: f"v{index}" for index, vertex in enumerate(old)}
     other = Graph()
     for vertex in old:
-        other.add(names[vertex], graph.kinds[vertex])
-    pairs = [(one, two) for one in old for two in graph.links[one] if names[one] < names[two]]
+        graphs.add(other, names[vertex], graph.nodes[vertex]["kind"])
+    pairs = [sorted(pair, key=names.__getitem__) for pair in graph.edges]
     chance.shuffle(pairs)
     for one, two in pairs:
-        other.link(names[one], names[two], graph.links[one][two])
+        graphs.link(other, names[one], names[two], graphs.speed(graph, one, two))
     return other, names
 
 
 def domains(graph: Graph) -> Domains:
     """What becomes of a fabric."""
-    return contract.contract(Found(tuple(graph.of("node")), graph))
+    return contract.contract(Found(tuple(graphs.of(graph, "node")), graph))
 
 
 def parts(made: Domains, level: str) -> set[frozenset[str]]:

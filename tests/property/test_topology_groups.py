@@ -4,7 +4,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cases import effort, topologies
-from lstqueue.topology.found import Graph
+from lstqueue.topology import graph as graphs
+from lstqueue.topology.graph import Graph
 
 
 @st.composite
@@ -26,7 +27,7 @@ def groups(graph: Graph, level: str = "leafgroup", without: str = "") -> set[fro
 
 
 def cables(graph: Graph) -> list[tuple[str, str]]:
-    return [(one, two) for one in graph.of("node") for two in graph.links[one]]
+    return [(one, two) for one in graphs.of(graph, "node") for two in graph[one]]
 
 
 @settings(max_examples=effort.examples(8), deadline=None)
@@ -52,11 +53,11 @@ def test_a_dead_cable_changes_no_group_but_for_its_host(graph: Graph, data: st.D
 @given(fabrics(), st.data())
 def test_a_wrong_cable_changes_no_group_but_for_its_host(graph: Graph, data: st.DataObject) -> None:
     one, two = data.draw(st.sampled_from(cables(graph)))
-    leaves = sorted({leaf for _, leaf in cables(graph)} - graph.links[one].keys())
+    leaves = sorted({leaf for _, leaf in cables(graph)} - set(graph[one]))
     assume(leaves)
     levels = {level: groups(graph, level, one) for level in ("leafgroup", "block", "fabric")}
     topologies.cut(graph, one, two)
-    graph.link(one, data.draw(st.sampled_from(leaves)), topologies.NDR)
+    graphs.link(graph, one, data.draw(st.sampled_from(leaves)), topologies.NDR)
     for level in levels:
         assert groups(graph, level, one) == levels[level]
 
@@ -69,7 +70,7 @@ def test_a_dead_cable_above_leaves_changes_no_block(
     graph = topologies.rails(leafgroups, hosts, pods=pods)
     before = {level: groups(graph, level) for level in ("leafgroup", "block", "fabric")}
     above = [
-        (one, two) for one in graph.of("switch") for two in graph.links[one] if two.startswith(("s", "c"))
+        (one, two) for one in graphs.of(graph, "switch") for two in graph[one] if two.startswith(("s", "c"))
     ]
     topologies.cut(graph, *data.draw(st.sampled_from(above)))
     assert {level: groups(graph, level) for level in before} == before

@@ -7,7 +7,7 @@ nodes:
 - {name: n1-mlx5-0, kind: nic, node: n1} # cables of a NIC or a GPU are those of its node
 - {name: rack-1, kind: nvl}
 links:
-- {between: [n1-mlx5-0, leaf-1], bandwidth: 400Gb/s, count: 2}
+- {between: [n1-mlx5-0, leaf-1], bandwidth: 400Gb/s, count: 2, latency: 600ns}
 - {between: [n1, rack-1], bandwidth: 900GB/s}
 ```
 """
@@ -16,24 +16,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
+from lstqueue.topology import graph as graphs
 from lstqueue.topology.domains import LeftOut
-from lstqueue.topology.found import Found, Graph, TopologyError, within
+from lstqueue.topology.found import Found, TopologyError, within
+from lstqueue.topology.graph import Graph
 from lstqueue.topology.readers import fields
 
-KINDS = ("node", "switch", "nvl", "nic", "gpu")
 _RATE = re.compile(r"(\d{1,9})\s*(Gb/s|GB/s|MB/s)")
 _MEGABYTES = {"Gb/s": 125, "GB/s": 1000, "MB/s": 1}
+_LATENCY = re.compile(r"(\d{1,6})\s*(ns|us)")
+_NANOSECONDS = {"ns": 1, "us": 1000}
+_LONGEST = 1_000_000
+"""Ns of a cable: more are a mistake."""
 _MOST_CABLES = 1024
-
-
-@dataclass(slots=True)
-class _Made:
-    graph: Graph = field(default_factory=Graph)
-    of: dict[str, str] = field(default_factory=dict)
-    owners: list[tuple[str, str, str]] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
 
 
 def read(objects: Sequence[object]) -> Found:
@@ -46,41 +42,46 @@ def read(objects: Sequence[object]) -> Found:
         raise TopologyError("", f"has {len(objects)} documents; write one with nodes and links")
     whole = fields.mapping(objects[0], "the file")
     fields.only(whole, ("nodes", "links"), "the file")
-    made = _Made()
+    graph = Graph()
+    owners: list[tuple[str, str]] = []
     for index, item in enumerate(fields.sequence(whole.get("nodes"), "nodes")):
-        _vertex(made, fields.mapping(item, f"nodes[{index}]"), f"nodes[{index}]")
-    for part, owner, where in made.owners:
-        if made.graph.kinds.get(owner) != "node":
+        where = f"nodes[{index}]"
+        if owner := _vertex(graph, fields.mapping(item, where), where):
+            owners.append((owner, where))
+    kinds = graphs.kinds(graph)
+    for owner, where in owners:
+        if kinds.get(owner) != "node":
             raise TopologyError(f"{where}.node", f"is {owner!a}, which is no node of the list; add it")
-        made.of[part] = owner
+    left_out: list[LeftOut] = []
     for index, item in enumerate(fields.sequence(whole.get("links"), "links")):
-        _link(made, fields.mapping(item, f"links[{index}]"), f"links[{index}]")
-    nodes = made.graph.of("node")
+        _link(graph, fields.mapping(item, f"links[{index}]"), f"links[{index}]", left_out)
+    nodes = graphs.of(graph, "node")
     if not nodes:
         raise TopologyError("nodes", "has none of kind node; list the cluster's nodes")
     within(nodes)
-    return Found(tuple(nodes), made.graph, left_out=tuple(made.left_out))
+    return Found(tuple(nodes), graph, left_out=tuple(left_out))
 
 
-def _vertex(made: _Made, item: Mapping[str, object], where: str) -> None:
+def _vertex(graph: Graph, item: Mapping[str, object], where: str) -> str:
+    """Add a vertex; return the name of the node that it is a part of, "" for none."""
     fields.only(item, ("name", "kind", "node"), where)
     name = fields.name(item.get("name"), f"{where}.name")
     kind = item.get("kind", "node")
-    if kind not in KINDS:
-        raise TopologyError(f"{where}.kind", f"is {fields.shown(kind)}; write one of {', '.join(KINDS)}")
-    if name in made.of:
+    if kind not in graphs.KINDS:
+        raise TopologyError(
+            f"{where}.kind", f"is {fields.shown(kind)}; write one of {', '.join(graphs.KINDS)}"
+        )
+    if name in graph:
         raise TopologyError(f"{where}.name", f"{name!a} is there twice; give each its own")
-    made.of[name] = name
-    if kind in ("nic", "gpu"):
-        made.owners.append((name, fields.name(item.get("node"), f"{where}.node"), where))
-    elif "node" in item:
+    if kind not in graphs.PARTS and "node" in item:
         raise TopologyError(f"{where}.node", "is for kinds nic and gpu; remove it")
-    else:
-        made.graph.add(name, str(kind))
+    owner = fields.name(item.get("node"), f"{where}.node") if kind in graphs.PARTS else ""
+    graphs.add(graph, name, str(kind), node=owner)
+    return owner
 
 
-def _link(made: _Made, item: Mapping[str, object], where: str) -> None:
-    fields.only(item, ("between", "bandwidth", "count", "healthy"), where)
+def _link(graph: Graph, item: Mapping[str, object], where: str, left_out: list[LeftOut]) -> None:
+    fields.only(item, ("between", "bandwidth", "count", "latency", "healthy"), where)
     ends = [
         fields.name(end, f"{where}.between")
         for end in fields.sequence(item.get("between"), f"{where}.between")
@@ -88,7 +89,7 @@ def _link(made: _Made, item: Mapping[str, object], where: str) -> None:
     if len(ends) != 2:
         raise TopologyError(f"{where}.between", f"has {len(ends)} names; write two")
     for end in ends:
-        if end not in made.of:
+        if end not in graph:
             raise TopologyError(f"{where}.between", f"names {end!a}, which is not in nodes; add it there")
     count = item.get("count", 1)
     if type(count) is not int or not 1 <= count <= _MOST_CABLES:
@@ -97,11 +98,11 @@ def _link(made: _Made, item: Mapping[str, object], where: str) -> None:
     if not isinstance(healthy, bool):
         raise TopologyError(f"{where}.healthy", f"is {fields.shown(healthy)}; write true or false")
     speed = bandwidth(item.get("bandwidth"), f"{where}.bandwidth") * count
-    one, other = (made.of[end] for end in ends)
+    late = latency(item.get("latency"), f"{where}.latency")
     if not healthy:
-        made.left_out.append(LeftOut(f"{ends[0]} to {ends[1]}", "is not healthy, and counts as not there"))
-    elif one != other:
-        made.graph.link(one, other, speed)
+        left_out.append(LeftOut(f"{ends[0]} to {ends[1]}", "is not healthy, and counts as not there"))
+    if ends[0] != ends[1]:
+        graphs.link(graph, ends[0], ends[1], speed, latency=late, healthy=healthy)
 
 
 def bandwidth(value: object, where: str) -> int:
@@ -116,3 +117,20 @@ def bandwidth(value: object, where: str) -> int:
     if not match:
         raise TopologyError(where, f"is {fields.shown(value)}; write such as 400Gb/s or 50GB/s, one way")
     return int(match[1]) * _MEGABYTES[match[2]]
+
+
+def latency(value: object, where: str) -> int:
+    """Return ns one way; 0 where none is said.
+
+    Raises:
+        TopologyError: It is none, or longer than a cable can take.
+    """
+    if value is None:
+        return 0
+    match = _LATENCY.fullmatch(value.strip()) if isinstance(value, str) else None
+    found = int(match[1]) * _NANOSECONDS[match[2]] if match else 0
+    if not 0 < found <= _LONGEST:
+        raise TopologyError(
+            where, f"is {fields.shown(value)}; write such as 600ns or 2us, one way, up to 1 ms"
+        )
+    return found

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from lstqueue.topology import graph as graphs
 from lstqueue.topology.domains import LeftOut
-from lstqueue.topology.found import Found, Graph, TopologyError, within
+from lstqueue.topology.found import Found, TopologyError, within
 
 _HEAD = re.compile(r'(Switch|Ca|Rt)\s+\d+\s+"([SHR]-[0-9A-Fa-f]{1,32})"\s*(?:#\s*"([^"]*)")?')
 _GUID = r"(?:\([0-9A-Fa-f]{1,32}\))?"
@@ -76,14 +77,14 @@ def _cable(seen: _Seen, at: str, cable: re.Match[str]) -> None:
 
 
 def _found(seen: _Seen) -> Found:
-    graph = Graph()
+    graph = graphs.Graph()
     left_out: list[LeftOut] = []
     of: dict[str, str] = {}
     others = 0
     for vertex, name in seen.names.items():
         if vertex.startswith("S-"):
             of[vertex] = vertex
-            graph.add(vertex, "switch", switch_title(name) or vertex)
+            graphs.add(graph, vertex, "switch", title=switch_title(name))
         elif vertex.startswith("R-") or _AGGREGATION in name:
             others += 1
         else:
@@ -92,15 +93,15 @@ def _found(seen: _Seen) -> Found:
                 why = f"has no host in its name ({ascii(name)[1:-1][:60]}); a node of its own, until it has"
                 left_out.append(LeftOut(vertex, f"{why} a node description"))
             of[vertex] = host[1] if host else vertex
-            graph.add(of[vertex], "node")
+            graphs.add(graph, of[vertex], "node")
     for (one, two), speed in ((tuple(end[0] for end in key), value) for key, value in seen.cables.items()):
         if one in of and two in of and of[one] != of[two]:
-            graph.link(of[one], of[two], speed)
+            graphs.link(graph, of[one], of[two], speed)
     strange = "nothing that ibnetdiscover prints; run it again"
     left_out += [LeftOut(f"line {number}", f"is {strange}") for number in seen.unread[:_TOLD]]
     if len(seen.unread) > _TOLD:
         left_out.append(LeftOut(f"{len(seen.unread) - _TOLD} more lines", f"are {strange}"))
-    nodes = graph.of("node")
+    nodes = graphs.of(graph, "node")
     within(nodes)
     notes = (
         (f"{others} routers and aggregation nodes of switches are no adapters of nodes",) if others else ()
