@@ -10,10 +10,14 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lstqueue.engine import model, quota
-from lstqueue.topology import capacity, eligibility, table
+import numpy as np
+
+from lstqueue.engine import fabrics, model, quota
+from lstqueue.topology import capacity, eligibility, table, together, tree
 
 PPM = 1_000_000
+Key = tuple[str, tuple[model.Group, ...], tuple[str, ...], model.Locality]
+"""(queue, groups, nodes to avoid, what it asks of the interconnect): gangs with equal ones are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +31,19 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One group of a gang; `group` is its index in the job, `options` follow the queue's order of pools."""
+    """One group of a gang; `group` is its index in the job, `options` follow the queue's order of pools.
+
+    `bound` says which of its pods share domains of an interconnect.
+    """
 
     group: int
     count: int
     options: tuple[Option, ...]
+    bound: together.Bound = together.FREE
+
+
+Choice = tuple[Member, Option]
+"""A group and the pool chosen for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +51,19 @@ class Gang:
     """All equal gangs of a queue. `members` come largest pod first; `share` is g, the dominant share in ppm.
 
     `unlisted` is the first group (by index) whose extended resources no pool lists together; None: all are.
+    `least` is the bandwidth in MB/s that its ring needs.
     """
 
     queue: str
     members: tuple[Member, ...]
     share: int
     unlisted: int | None
+    least: int = 0
+
+    @property
+    def plain(self) -> bool:
+        """Whether sums say if it fits: it has one group, and its place need not have some bandwidth."""
+        return len(self.members) == 1 and not self.least
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +88,18 @@ class Gangs:
         charges: quota.Quota,
         resources: tuple[str, ...],
         allocatable: table.Ints,
+        fabric: tree.Tree | None = None,
     ) -> None:
         self._nodes, self._queues, self._quota = nodes, queues, charges
-        self._gangs: dict[tuple[str, tuple[model.Group, ...], tuple[str, ...]], Gang] = {}
+        self._fabric = fabric
+        self._gangs: dict[Key, Gang] = {}
         self._rows: list[capacity.Row] = []
         self._row_ids: dict[tuple[object, ...], int] = {}
         self._capacities: dict[tuple[tuple[str, str], ...], list[int]] = {}
         self._alone: dict[int, Alone] = {}
         self._firm: dict[int, Gang | None] = {}
         self.resources, self.allocatable = resources, allocatable
-        self._made = capacity.Rows((), resources, allocatable)
+        self._made = capacity.Rows((), resources, allocatable, fabric)
 
     def __len__(self) -> int:
         return len(self._gangs)
@@ -86,12 +107,12 @@ class Gangs:
     def rows(self) -> capacity.Rows:
         """The rows of every gang, for a ledger."""
         if len(self._made.rows) < len(self._rows):
-            self._made = capacity.Rows(self._rows, self.resources, self.allocatable)
+            self._made = capacity.Rows(self._rows, self.resources, self.allocatable, self._fabric)
         return self._made
 
     def of(self, job: model.Job) -> Gang:
         """The gang of a job, whose queue must be there."""
-        key = (job.queue, job.groups, job.avoid)
+        key = (job.queue, job.groups, job.avoid, job.locality)
         gang = self._gangs.get(key)
         if gang is None:
             gang = self._gangs[key] = self._make(*key)
@@ -126,16 +147,23 @@ class Gangs:
             alone = self._alone[id(gang)] = Alone(narrow, wide, self.rows().only(wide))
         return alone
 
-    def _make(self, queue: str, groups: tuple[model.Group, ...], avoid: tuple[str, ...]) -> Gang:
+    def _make(
+        self,
+        queue: str,
+        groups: tuple[model.Group, ...],
+        avoid: tuple[str, ...],
+        locality: model.Locality,
+    ) -> Gang:
         members: list[tuple[tuple[int, int, int], Member]] = []
         demand: dict[tuple[tuple[str, str], ...], dict[str, int]] = {}
         unlisted: int | None = None
         for index, group in enumerate(groups):
             pools = quota.listing(self._queues[queue].pools, group)
+            bound = fabrics.bound(self._fabric, locality, group.count)
             options: list[Option] = []
             for pool in pools:
                 charges = self._quota.charges(queue, pool.name, group, group.count)
-                options.append(Option(pool.name, self._row(pool, group, avoid), charges))
+                options.append(Option(pool.name, self._row(pool, group, avoid, bound), charges))
             size = (0, 0)
             if pools:
                 size = self._size(pools[0], dict(group.shape.requests))
@@ -144,10 +172,11 @@ class Gangs:
                     wanted[name] = wanted.get(name, 0) + amount * group.count
             elif unlisted is None:
                 unlisted = index
-            members.append(((-size[0], -size[1], index), Member(index, group.count, tuple(options))))
+            member = Member(index, group.count, tuple(options), bound or together.FREE)
+            members.append(((-size[0], -size[1], index), member))
         shares = [self._share(selector, wanted) for selector, wanted in demand.items()]
         in_order = tuple(member for _, member in sorted(members, key=lambda pair: pair[0]))
-        return Gang(queue, in_order, max(shares, default=0), unlisted)
+        return Gang(queue, in_order, max(shares, default=0), unlisted, locality.min_bandwidth)
 
     def _size(self, pool: model.Pool, requests: dict[str, int]) -> tuple[int, int]:
         # Accelerators decide which pods are hard to place, the rest settles what they leave equal.
@@ -162,8 +191,11 @@ class Gangs:
         pairs = zip(self.resources, totals, strict=True)
         return max(amounts.get(name, 0) * PPM // max(total, 1) for name, total in pairs)
 
-    def _row(self, pool: model.Pool, group: model.Group, avoid: tuple[str, ...]) -> int:
-        asked = (group.shape, pool.selector, pool.tolerations, avoid)
+    def _row(
+        self, pool: model.Pool, group: model.Group, avoid: tuple[str, ...], bound: together.Bound | None
+    ) -> int:
+        """The row of a group in a pool; without a bound, which nothing meets, no node is its."""
+        asked = (group.shape, pool.selector, pool.tolerations, avoid, bound)
         row = self._row_ids.get(asked)
         if row is not None:
             return row
@@ -171,16 +203,21 @@ class Gangs:
         lasting = self._nodes.mask(
             group.shape, selector=pool.selector, tolerations=pool.tolerations, lasting=True
         )
+        if bound is None:
+            mask = lasting = np.zeros(len(self._nodes), dtype=np.bool_)
+        elif (inside := fabrics.inside(self._fabric, bound)) is not None:
+            mask, lasting = mask & inside, lasting & inside
         avoided = [self._nodes.index[name] for name in avoid if name in self._nodes.index]
         if avoided:
             mask = mask.copy()
             mask[avoided] = False
-        same = (group.shape.requests, mask.tobytes(), lasting.tobytes())
+        same = (group.shape.requests, mask.tobytes(), lasting.tobytes(), bound)
         row = self._row_ids.get(same)
         if row is None:
             extended = (name for name, _ in group.shape.requests if eligibility.is_extended(name))
             spare = self._nodes.offers_other(frozenset(extended))
             row = len(self._rows)
-            self._rows.append(capacity.Row(group.shape.requests, mask, lasting, spare))
+            row_bound = bound or together.FREE
+            self._rows.append(capacity.Row(group.shape.requests, mask, lasting, spare, row_bound))
         self._row_ids[asked] = self._row_ids[same] = row
         return row

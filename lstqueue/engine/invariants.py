@@ -11,7 +11,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lstqueue.engine import cohorts, estimate, model
+from lstqueue.engine import cohorts, estimate, model, proximity
 from lstqueue.topology import eligibility
 
 Amounts = dict[str, int]
@@ -322,7 +322,7 @@ def admission_problems(
                 nodes[name], group.shape, selector=pool.selector, tolerations=pool.tolerations
             ):
                 problems.append(f"group {group.name} may not run on {name}")
-    return problems
+    return [*problems, *proximity.problems(snapshot.domains, job, admission.groups)]
 
 
 def _turn_problems(job: model.Job, queue: model.Queue, admission: model.Admission, now: int) -> list[str]:

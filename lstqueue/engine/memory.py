@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 from lstqueue.engine import (
     cohorts,
     demand,
+    fabrics,
     fit,
     gangs,
     holdings,
@@ -44,7 +45,7 @@ from lstqueue.engine import (
     tenure,
     victims,
 )
-from lstqueue.topology import capacity, table
+from lstqueue.topology import capacity, table, tree
 from lstqueue.topology.model import PODS, Node, PodShape
 from lstqueue.topology.table import Ints
 
@@ -63,6 +64,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._world: World | None = None
+        self._fabrics = fabrics.Fabrics()
 
     def recall(self, snapshot: model.Snapshot, config: model.Config) -> World:
         """Take in a snapshot; what it leaves as it was is known already.
@@ -86,7 +88,9 @@ class Memory:
                 world = None
         if world is None:
             asked = _asked(jobs.values(), queues)
-            world, changed = World(config, queues, table.NodeTable(snapshot.nodes), asked), list(jobs)
+            fabric = self._fabrics.of(snapshot.domains, snapshot.nodes)
+            made = fabrics.columns(snapshot.nodes, fabric)
+            world, changed = World(config, queues, made, asked, snapshot.domains, fabric), list(jobs)
         world.take_in(jobs, changed, nodes)
         self._world = world
         return world
@@ -101,15 +105,17 @@ class World:
         queues: Mapping[str, model.Queue],
         nodes: table.NodeTable,
         resources: tuple[str, ...],
+        domains: model.Domains | None = None,
+        fabric: tree.Tree | None = None,
     ) -> None:
-        self._given = queues
+        self._given, self._domains, self.fabric = queues, domains, fabric
         queues = cohorts.settle(queues, nodes.nodes)
         self.config, self.queues, self.nodes, self.resources = config, queues, nodes, resources
         self.allocatable, self.used = nodes.amounts(resources)
         self._seen: Mapping[str, Node] = {node.name: node for node in nodes.nodes}
         self._quota = quota.Quota(queues.values(), ())
         self._holdings = holdings.Holdings(resources, nodes)
-        self._gangs = gangs.Gangs(nodes, queues, self._quota, resources, self.allocatable)
+        self._gangs = gangs.Gangs(nodes, queues, self._quota, resources, self.allocatable, fabric)
         self._ledger = capacity.Ledger(self._gangs.rows(), self.allocatable.copy())
         self.possible = fit.Possibility(self._room)
         self.kinds = kinds.Kinds(nodes, queues, resources)
@@ -164,6 +170,8 @@ class World:
     ) -> bool:
         """Whether all that a world is made of is as it was, and not too much has gathered in it."""
         if (self.config, self.resources, self._given) != (config, resources, queues):
+            return False
+        if self._domains is not snapshot.domains:
             return False
         if not len(snapshot.nodes) == len(nodes) == len(self._seen):
             return False

@@ -14,6 +14,8 @@ from lstqueue.engine.config import HOUR as HOUR
 from lstqueue.engine.config import MINUTE as MINUTE
 from lstqueue.engine.config import Config as Config
 from lstqueue.engine.config import Order as Order
+from lstqueue.engine.locality import ANYWHERE as ANYWHERE
+from lstqueue.engine.locality import Locality as Locality
 from lstqueue.engine.places import Cause as Cause
 from lstqueue.engine.places import Claim as Claim
 from lstqueue.engine.places import GroupPlacement as GroupPlacement
@@ -29,6 +31,7 @@ from lstqueue.engine.queues import Pool as Pool
 from lstqueue.engine.queues import Preemption as Preemption
 from lstqueue.engine.queues import Queue as Queue
 from lstqueue.engine.queues import Window as Window
+from lstqueue.topology.domains import Domains as Domains
 from lstqueue.topology.model import Node, PodShape, Resources
 
 
@@ -178,6 +181,8 @@ class Job:
     that it `stays` means that nobody can have it leave. `displaced_by` are the jobs (uids) it was suspended
     for and of which it may not make victims yet. `value` weighs it. `keeps_band`: late, it keeps its rank.
 
+    `locality` is what it asks of the interconnect.
+
     Jobs of one `sweep` ("" for none) are given up together in an overload, and promised together once there
     are `sweep_needs` of them, as many as have to succeed still.
 
@@ -230,6 +235,7 @@ class Job:
     spare: bool = False
     labelled: bool = False
     expired: bool = False
+    locality: Locality = ANYWHERE
 
     @property
     def movable(self) -> bool:
@@ -257,7 +263,8 @@ class Snapshot:
     names the foreign pods by node, only to say who is in the way: nothing is decided by it. `shed_at` is when
     somebody was last given up (`Plan.sheds`; 0: never, or not known). `reclaimed` is when each queue last
     took back what it had lent (`Claiming.reclaims`; none: never); jobs end, and are moved. `round` is what
-    the last plan said of it.
+    the last plan said of it. `domains` are those of the interconnect of the nodes, None where nothing is
+    known of one; a caller with a memory gives the same object until they change.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -270,6 +277,7 @@ class Snapshot:
     foreign: Mapping[str, Sequence[Foreign]] = field(default_factory=dict, compare=False)
     reclaimed: Mapping[str, int] = field(default_factory=dict)
     round: Round | None = None
+    domains: Domains | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

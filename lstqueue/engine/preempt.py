@@ -22,6 +22,7 @@ from lstqueue.engine import (
     order,
     quota,
     reclaim,
+    regions,
     rights,
     room,
     slots,
@@ -30,7 +31,7 @@ from lstqueue.engine import (
     victims,
     windows,
 )
-from lstqueue.topology.table import Mask
+from lstqueue.topology.table import Ints, Mask
 
 LACKING = frozenset((model.Code.NO_ROOM, model.Code.QUOTA_EXCEEDED))
 """Codes of those whom room or quota would help; the head of a strict fifo queue is among them."""
@@ -240,14 +241,35 @@ class _Search:
             return None
         losses = losses_of()
         ranked = ranked[np.lexsort((herd.share[ranked], losses[ranked]))]  # of what costs nothing the least
-        chosen = trial.shortest(ranked)
-        touched = trial.touched(chosen)
-        chosen = trial.shortest(np.concatenate([chosen[touched], chosen[~touched]]))
-        kept_ones = chosen.tolist()
-        dear = losses * herd.share
-        for index in sorted(chosen.tolist(), key=lambda i: (-dear[i], -herd.share[i], i)):
-            fewer = [one for one in kept_ones if one != index]
-            if fewer and trial.fits(np.array(fewer)):
-                kept_ones = fewer
-        kept_ones.sort()
-        return kept_ones, trial.placement(np.array(kept_ones))
+        inside = regions.of(self._known, gang)
+        if not inside:
+            return _least(trial, herd, ranked, losses)
+        found: list[tuple[float, int, Found]] = []
+        for nodes in inside:  # victims that free one domain, and not as much in several
+            one = trials.Trial(self._known, herd, gang, quotas, windowed, nodes)
+            near = ranked[regions.holding(herd, nodes)[ranked]]
+            those = next((some for some in (near, ranked) if len(some) and one.fits(some)), None)
+            if those is not None:
+                victims_there = _least(one, herd, those, losses)
+                cost = float((losses * herd.share)[victims_there[0]].sum())
+                found.append((cost, len(found), victims_there))
+        return min(found, key=_cost)[2] if found else _least(trial, herd, ranked, losses)
+
+
+def _cost(found: tuple[float, int, Found]) -> tuple[float, int]:
+    return found[:2]
+
+
+def _least(trial: trials.Trial, herd: victims.Herd, ranked: Ints, losses: victims.Floats) -> Found:
+    """A set of `ranked`, all of which are enough, of which none can be spared, the cheapest first."""
+    chosen = trial.shortest(ranked)
+    touched = trial.touched(chosen)
+    chosen = trial.shortest(np.concatenate([chosen[touched], chosen[~touched]]))
+    kept_ones = chosen.tolist()
+    dear = losses * herd.share
+    for index in sorted(chosen.tolist(), key=lambda i: (-dear[i], -herd.share[i], i)):
+        fewer = [one for one in kept_ones if one != index]
+        if fewer and trial.fits(np.array(fewer)):
+            kept_ones = fewer
+    kept_ones.sort()
+    return kept_ones, trial.placement(np.array(kept_ones))

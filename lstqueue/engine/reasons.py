@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lstqueue.engine import gangs, model, obstacles, room, windows, words
+from lstqueue.engine import gangs, model, obstacles, room, vicinity, windows, words
 from lstqueue.engine.kept import Kept
 from lstqueue.topology.table import natural
 
@@ -150,6 +150,8 @@ def _quota_too_small(kept: Kept, job: model.Job) -> str:
 
 def _no_matching_nodes(kept: Kept, job: model.Job) -> str:
     empty = kept.possible.empty()
+    if said := vicinity.never(kept, job, kept.gangs[job.uid]):
+        return said
     member = short_member(empty, kept.gangs[job.uid])
     group = job.groups[member.group]
     nodes, fits = matching(empty, member), fitting(empty, member)
@@ -250,6 +252,8 @@ def _withheld(kept: Kept, job: model.Job) -> str:
 def _no_room(kept: Kept, job: model.Job) -> str:
     if withheld := _withheld(kept, job):
         return withheld
+    if said := vicinity.no_room(kept, job, kept.gangs[job.uid], _promise(kept, job)):
+        return said
     member = short_member(kept.free, kept.gangs[job.uid])
     group = job.groups[member.group]
     fits = min(fitting(kept.free, member), group.count)

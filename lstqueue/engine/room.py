@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lstqueue.engine import gangs, model, quota
-from lstqueue.topology import capacity, placement, table
+from lstqueue.engine import gangs, model, quota, siting
+from lstqueue.topology import capacity, placement, table, tree
 from lstqueue.topology.table import Ints
 
 TRIES = 64
@@ -72,12 +72,15 @@ class Room:
         Groups go largest pod first, each into one pool, pools in the listed order; when a later group does
         not fit, earlier ones try their next pool, at most `TRIES` placements in all. When that finds nothing,
         smallest first is tried. With one group the answer is exact; with several a placement may exist that
-        neither order finds.
+        neither order finds. On an interconnect all groups are placed together, once for each choice of pools.
         """
         total, first = self.ledger.total, gang.members[0]
         if not any([total[option.row] >= first.count for option in first.options]):
             return None  # so it is for nearly all of a long line, and whatever the order of groups
         taken: Placement = []
+        if (fabric := self.ledger.rows.fabric) is not None:
+            self._left = TRIES
+            return self._place_together(fabric, gang, [])
         for members in (gang.members, gang.members[::-1])[: len(gang.members)]:
             self._left = TRIES
             if self._place(members, taken):
@@ -86,7 +89,7 @@ class Room:
 
     def could_place(self, gang: gangs.Gang) -> bool:
         """Whether `place` would succeed; nothing stays charged."""
-        if len(gang.members) == 1:
+        if gang.plain:
             member = gang.members[0]
             return any(
                 self.ledger.total[option.row] >= member.count and self.quota.fits(option.charges)
@@ -159,6 +162,36 @@ class Room:
             self.undo([taken.pop()])
         return False
 
+    def _place_together(
+        self, fabric: tree.Tree, gang: gangs.Gang, chosen: list[gangs.Choice]
+    ) -> Placement | None:
+        """Charge the gang in the first choice of pools that holds all of it, some having been chosen."""
+        if len(chosen) == len(gang.members):
+            self._left -= 1
+            in_order = sorted(chosen, key=_by_rank)
+            found = siting.find(self.ledger, fabric, gang, in_order)
+            if found is None:
+                return None
+            taken = [Taken(*choice, *piece) for choice, piece in zip(in_order, found, strict=True)]
+            for part in taken:
+                self.ledger.take(part.option.row, part.nodes, part.pods)
+                self.quota.take(part.option.charges)
+            return taken
+        member = gang.members[len(chosen)]
+        for option in member.options:
+            if self._left <= 0:
+                return None
+            if self.ledger.total[option.row] < member.count or not self.quota.fits(option.charges):
+                continue
+            self.quota.take(option.charges)
+            try:
+                placed = self._place_together(fabric, gang, [*chosen, (member, option)])
+            finally:
+                self.quota.give(option.charges)
+            if placed is not None:
+                return placed
+        return None
+
     def _quota_fits(self, members: tuple[gangs.Member, ...]) -> bool:
         if not members:
             return True
@@ -172,6 +205,10 @@ class Room:
             if fits:
                 return True
         return False
+
+
+def _by_rank(choice: gangs.Choice) -> int:
+    return choice[0].group
 
 
 def release_of(

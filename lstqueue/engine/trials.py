@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lstqueue.engine import gangs, kept, quota, room, victims
-from lstqueue.topology import capacity
+from lstqueue.topology import capacity, together
 from lstqueue.topology.table import Ints, Mask
 
 FEW = 16
@@ -30,19 +30,24 @@ class Trial:
         gang: gangs.Gang,
         quotas: quota.Quota | None = None,
         most: Mapping[int, int] | None = None,
+        inside: Mask | None = None,
     ) -> None:
-        """Ask about a gang, in the quota that is free or in less (`quotas`), `most` of a slot at most."""
+        """Ask about a gang, in the quota that is free or in less (`quotas`), `most` of a slot at most.
+
+        `inside` are the nodes on which it may be, all that are its own when None.
+        """
         self._most = {} if most is None else most
         self._herd = herd
         alone = known.world.alone(gang)
         self._gang = alone.gang
         free = known.free.quota if quotas is None else quotas
-        self._free = room.Room(known.free.ledger.only(alone.rows, alone.wide), free)
+        ledger = known.free.ledger.only(alone.rows, alone.wide)
+        self._free = room.Room(ledger if inside is None else ledger.within(inside), free)
         self._last: tuple[list[int], room.Placement] = [], []
 
     def fits(self, gone: Ints) -> bool:
         """Whether the whole gang would."""
-        if len(self._gang.members) == 1 and len(gone) <= FEW:
+        if self._gang.plain and len(gone) <= FEW:
             return self._first(gone) is not None
         return self._without(gone).could_place(self._gang)
 
@@ -63,7 +68,7 @@ class Trial:
 
     def shortest(self, ranked: Ints) -> Ints:
         """The shortest beginning of `ranked`, all of which fits, that fits as well."""
-        if len(self._gang.members) == 1:
+        if self._gang.plain:
             return ranked[: self._first(ranked)]
         low, high = 1, len(ranked)
         while low < high:
@@ -121,7 +126,10 @@ class Trial:
 
 
 class _Pods:
-    """How many equal pods fit, in `totals` of some rows of a ledger, as its nodes become free one by one."""
+    """How many equal pods fit, in `totals` of some rows of a ledger, as its nodes become free one by one.
+
+    Of pods that go together it is the most that one domain takes.
+    """
 
     def __init__(self, ledger: capacity.Ledger, rows: Sequence[int]) -> None:
         self._ledger, self._rows = ledger, rows
@@ -130,6 +138,11 @@ class _Pods:
         self._needs = [(resource, amount) for resource, amount in needs if amount]
         self._free: dict[int, list[int]] = {}
         self._counts: dict[tuple[int, int], int] = {}
+        self._together = {
+            place: _Together(*ledger.sums(row))
+            for place, row in enumerate(rows)
+            if not ledger.rows.rows[row].bound.free
+        }
 
     def give(self, nodes: list[int], amounts: list[list[int]]) -> None:
         """Free amounts (per node, by resource) on nodes."""
@@ -144,4 +157,28 @@ class _Pods:
                 key = place, node
                 before = counts[key] if key in counts else int(ledger.counts[row, node])
                 counts[key] = max(min(fits, int(ledger.limit[row, node])), 0)
-                self.totals[place] += counts[key] - before
+                if (sums := self._together.get(place)) is None:
+                    self.totals[place] += counts[key] - before
+                else:
+                    most = sums.add(node, counts[key] - before)
+                    self.totals[place] = max(self.totals[place], most)
+
+
+class _Together:
+    """Pods of one row by domain, some of them moved in plain integers."""
+
+    def __init__(self, sums: together.Sums, place: int) -> None:
+        self._sums, self._place = sums, place
+        self._inner: dict[int, int] = {}
+        self._caps: dict[int, int] = {}
+
+    def add(self, node: int, more: int) -> int:
+        """Have a node take more pods; return what its domain takes then."""
+        sums, place = self._sums, self._place
+        element = int(sums.within[node])
+        domain = int(sums.outer[element])
+        before = self._inner.get(element, int(sums.inner[place, element]))
+        after = self._inner[element] = before + more
+        cap = self._caps.get(domain, int(sums.caps[place, domain]))
+        self._caps[domain] = cap + after - after % sums.unit - (before - before % sums.unit)
+        return self._caps[domain]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lstqueue.interconnect.sources import Source, SourceError
-from lstqueue.topology import bandwidth, domains, search, tree, wanted
+from lstqueue.topology import bandwidth, domains, search, titles, tree, wanted
 
 _GANG = re.compile(r"([1-9][0-9]{0,6})x([0-9]{1,4})")
 _SLICE = re.compile(r"([1-9][0-9]{0,6})(?::(.+))?")
@@ -114,9 +114,9 @@ def words(answer: Answer, asked: Asked) -> list[str]:
         return [f"{' + '.join(asked.gangs)}: does not fit{where} now"]
     said = [_where(answer, found), f"{found.hops} hops"]
     if found.ring:
-        said.append(f"ring {_rate(found.ring)} GB/s of {_rate(found.best or found.ring)}")
+        said.append(f"ring {titles.rate(found.ring)} GB/s of {titles.rate(found.best or found.ring)}")
     if found.all_to_all:
-        said.append(f"all-to-all {_rate(found.all_to_all)} GB/s a pod")
+        said.append(f"all-to-all {titles.rate(found.all_to_all)} GB/s a pod")
     for level, used, fewest in zip(answer.levels, found.used, found.fewest, strict=True):
         if level in answer.all_in and (used > 1 or level == answer.all_in[-1]):
             said.append(f"{used} {level} used of {fewest} possible")
@@ -135,13 +135,7 @@ def words(answer: Answer, asked: Asked) -> list[str]:
 def _where(answer: Answer, found: bandwidth.Quality) -> str:
     if answer.domain is None or found.level is None:
         return "no one domain"
-    name, _, _ = answer.domain.rpartition("/")
-    inner = answer.domain.removeprefix(f"{name}/") if name else answer.domain
-    return f"{answer.levels[found.level]} {inner}" + (f" of {name}" if name else "")
-
-
-def _rate(megabytes: int) -> str:
-    return f"{megabytes / 1000:,.1f}".removesuffix(".0")
+    return titles.spoken(answer.levels[found.level], answer.domain)
 
 
 def _wanted(fabric: tree.Tree, asked: Asked) -> wanted.Wanted:

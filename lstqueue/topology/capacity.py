@@ -2,7 +2,8 @@
 
 A *row* is one question that gangs ask: these requests on these eligible nodes. The ledger keeps, for every
 row, how many such pods each node takes and their sum; a change of some nodes recounts only their columns.
-So "does this gang fit" is one comparison, and the many shapes that do not fit cost nothing.
+So "does this gang fit" is one comparison, and the many shapes that do not fit cost nothing. Of a row whose
+pods go together (`together.Bound`) the most that one domain takes stands for the sum.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lstqueue.topology import eligibility, model, table
+from lstqueue.topology import eligibility, model, table, together, tree
 from lstqueue.topology.table import Ints, Mask
 
 MANY = 1 << 20
 """More pods of one kind than any node takes; stands for "no limit"."""
 FEW = 2
 """Nodes counted one by one: more are counted faster together."""
+SEVERAL = 16
+"""Nodes by whose domains sums are changed one by one; of more all sums are made anew."""
 KNOWN = 2048
 """Different nodes whose counts are kept, at some hundred bytes each."""
 _MIB = 20
@@ -33,19 +36,28 @@ class Row:
     mask: Mask
     lasting: Mask
     spare: Mask  # nodes with an extended resource these pods do not ask for: taken last
+    bound: together.Bound = together.FREE
 
 
 class Rows:
     """The questions of one pass as columns, and what is the same for every copy of the ledger.
 
     `amounts[resource, row]` are the requests, `scarce[row]` is the resource whose free amount ranks nodes.
+    `fabric` is the interconnect of the nodes, None where nothing is known of one.
     """
 
-    def __init__(self, rows: Sequence[Row], resources: Sequence[str], allocatable: Ints) -> None:
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        resources: Sequence[str],
+        allocatable: Ints,
+        fabric: tree.Tree | None = None,
+    ) -> None:
         nodes = allocatable.shape[1]
         self.rows = tuple(rows)
         self.resources = tuple(resources)
         self.allocatable = allocatable
+        self.fabric = fabric
         place = {name: i for i, name in enumerate(resources)}
         self.amounts: Ints = np.zeros((len(resources), len(self.rows)), dtype=np.int64)
         for j, row in enumerate(self.rows):
@@ -70,6 +82,7 @@ class Rows:
         other = object.__new__(Rows)
         other.rows = tuple(self.rows[row] for row in wanted)
         other.resources, other.allocatable, other.bits = self.resources, self.allocatable, self.bits
+        other.fabric = self.fabric
         some = list(wanted)
         other.amounts, other.divisor, other.limit = (
             self.amounts[:, some],
@@ -81,6 +94,17 @@ class Rows:
         other.base, other.known = [self.base[row] for row in some], {}
         other._alike = self.alike()  # who has the same limits in all rows has them in some
         return other
+
+    def sums(self) -> list[together.Sums]:
+        """Where pods that go together are to be counted, empty yet."""
+        fabric = self.fabric
+        several: dict[together.Bound, list[int]] = {}
+        if fabric is None:
+            return []
+        for place, row in enumerate(self.rows):
+            if not row.bound.free:
+                several.setdefault(row.bound, []).append(place)
+        return [together.Sums(fabric, bound, places) for bound, places in several.items()]
 
     def alike(self) -> list[int]:
         """By node, a number that it shares with nodes of the same limits only."""
@@ -122,10 +146,11 @@ class Rows:
 class Ledger:
     """Free amounts per node (`free[resource, node]`, negative where something vanished) and pods that fit.
 
-    `counts[row, node]` pods of a row fit on a node, `total[row]` on all. Changed only by its methods.
+    `counts[row, node]` pods of a row fit on a node, `total[row]` on all, or together where they have to be.
+    Changed only by its methods.
     """
 
-    __slots__ = ("counts", "free", "limit", "rows", "total")
+    __slots__ = ("_sums", "counts", "free", "limit", "rows", "total")
 
     def __init__(self, rows: Rows, free: Ints, *, limit: Ints | None = None) -> None:
         self.rows = rows
@@ -133,6 +158,7 @@ class Ledger:
         self.limit = rows.limit if limit is None else limit
         self.counts: Ints = np.zeros(self.limit.shape, dtype=np.int64)
         self.total: Ints = np.zeros(len(self.limit), dtype=np.int64)
+        self._sums = rows.sums()
         self._count(0)
 
     @classmethod
@@ -148,6 +174,7 @@ class Ledger:
         more = len(rows.rows) - len(self.limit)
         other.counts = np.concatenate([self.counts, np.zeros((more, self.free.shape[1]), dtype=np.int64)])
         other.total = np.concatenate([self.total, np.zeros(more, dtype=np.int64)])
+        other._sums = rows.sums()
         other._count(len(self.limit))
         return other
 
@@ -157,6 +184,27 @@ class Ledger:
         some = list(wanted)
         other.rows, other.limit, other.free = rows, rows.limit, self.free.copy()
         other.counts, other.total = self.counts[some], self.total[some]
+        other._sums = rows.sums()
+        other._sum_up()
+        return other
+
+    def by_domain(self, row: int) -> Ints:
+        """The pods of a row with a bound that each domain of its required level takes together."""
+        sums, place = self.sums(row)
+        caps: Ints = sums.caps[place]
+        return caps
+
+    def sums(self, row: int) -> tuple[together.Sums, int]:
+        """Where pods of a row with a bound are counted by domain: (the sums, the row's place in them)."""
+        return next((one, one.rows.index(row)) for one in self._sums if row in one.rows)
+
+    def within(self, inside: Mask) -> Ledger:
+        """An independent ledger in the same state in which no node outside of a mask takes anything."""
+        other = self.copy()
+        other.limit = self.limit * inside
+        other.counts *= inside
+        other.total = other.counts.sum(axis=1)
+        other._sum_up()
         return other
 
     def settle(self, free: Ints) -> None:
@@ -171,6 +219,7 @@ class Ledger:
         other = object.__new__(Ledger)
         other.rows, other.limit = self.rows, self.limit
         other.free, other.counts, other.total = self.free.copy(), self.counts.copy(), self.total.copy()
+        other._sums = [one.copy() for one in self._sums]
         return other
 
     def take(self, row: int, nodes: Ints, pods: Ints) -> None:
@@ -213,6 +262,22 @@ class Ledger:
                 fits = np.minimum(fits, self.free[resource] // rows.amounts[resource, row])
             self.counts[row] = np.maximum(fits, 0)
         self.total[first:] = self.counts[first:].sum(axis=1)
+        self._sum_up()
+
+    def _sum_up(self) -> None:
+        """Count anew what goes together."""
+        for one in self._sums:
+            one.count(self.counts)
+            self.total[one.rows] = one.most()
+
+    def _set(self, node: int, new: Ints) -> None:
+        """Note what a node takes now."""
+        more = new - self.counts[:, node]
+        self.total += more
+        self.counts[:, node] = new
+        for one in self._sums:
+            one.move(node, more)
+            self.total[one.rows] = one.most()
 
     def _recount(self, nodes: Ints) -> None:
         if len(nodes) <= FEW:
@@ -220,8 +285,13 @@ class Ledger:
                 self._recount_one(node)
             return
         new = self._counted(nodes)
+        if self._sums and len(nodes) <= SEVERAL:
+            for node, column in zip(nodes.tolist(), new.T, strict=True):
+                self._set(node, column)
+            return
         self.total += np.add.reduce(new - self.counts[:, nodes], axis=1)
         self.counts[:, nodes] = new
+        self._sum_up()
 
     def _recount_one(self, node: int) -> None:
         """Count a node anew, unless an equal one was counted before.
@@ -237,8 +307,7 @@ class Ledger:
             if len(known) >= KNOWN:
                 known.clear()
             new = known[key] = self._counted(slice(node, node + 1))[:, 0]
-        self.total += new - self.counts[:, node]
-        self.counts[:, node] = new
+        self._set(node, new)
 
     def _counted(self, at: Ints | slice) -> Ints:
         """How many pods of each row fit on some nodes."""

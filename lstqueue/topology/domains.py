@@ -7,7 +7,8 @@ The identity of a domain is its full path: switches of one name under two parent
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,6 +116,36 @@ def arrange(
         outer = {path: index for index, path in enumerate(slices)}
     link = _ints([(links or {}).get(node, 0) for node in order])
     return Domains(tuple(order), tuple(found), link, left_out, merged)
+
+
+def among(found: Domains, names: Collection[str]) -> Domains:
+    """The same of these nodes alone, in the same order; those it does not know stand behind, in no domain."""
+    there = set(names)
+    kept = np.fromiter((node in there for node in found.nodes), dtype=np.bool_, count=len(found.nodes))
+    before = np.concatenate([np.zeros(1, dtype=np.int64), kept.cumsum(dtype=np.int64)])
+    levels: list[Level] = []
+    outer: Ints = np.zeros(0, dtype=np.int64)
+    for level in found.levels:
+        starts, ends = before[level.starts], before[level.ends]
+        alive = ends > starts
+        parents = level.parents[alive]
+        if len(outer):
+            parents = np.where(parents >= 0, outer[parents], -1)
+        levels.append(
+            Level(
+                name=level.name,
+                names=tuple(itertools.compress(level.names, alive.tolist())),
+                starts=starts[alive],
+                ends=ends[alive],
+                parents=parents,
+                uplink=level.uplink[alive],
+            )
+        )
+        outer = alive.cumsum(dtype=np.int64) - 1
+    known = tuple(itertools.compress(found.nodes, kept.tolist()))
+    more = tuple(sorted(there.difference(known), key=natural))
+    link = np.concatenate([found.link[kept], np.zeros(len(more), dtype=np.int64)])
+    return Domains((*known, *more), tuple(levels), link, found.left_out, found.merged)
 
 
 def written(path: Path) -> str:

@@ -29,11 +29,13 @@ class Place:
 
     The key has the domains used of each level, outermost first, then minus the ring's bandwidth in steps of
     `sets.FINE`, nodes, nodes opened that were empty, gangs that what is left over no longer holds
-    (`_fragments`), and pods that would still fit in the innermost domains used. Less is better.
+    (`_fragments`), and pods that would still fit in the innermost domains used. Less is better. `ring` is
+    what a ring gets there in MB/s, 0 where nobody knows.
     """
 
     parts: tuple[Part, ...]
     key: tuple[int, ...]
+    ring: int = 0
 
 
 def find(fabric: tree.Tree, free: wanted.Free, asked: wanted.Wanted) -> Place | None:
@@ -48,7 +50,7 @@ def find(fabric: tree.Tree, free: wanted.Free, asked: wanted.Wanted) -> Place | 
         int(count.caps[0][0]) < group.pods for count, group in zip(search.counts, search.groups, strict=True)
     ):
         return None
-    found = search.places()
+    found = [place for place in search.places() if not 0 < place.ring < asked.least]
     return min(found, key=_order) if found else None
 
 
@@ -63,7 +65,10 @@ class _Search:
         self.fabric, self.free, self.asked = fabric, free, asked
         self.groups, self.members = _merged(asked.groups)
         self.opened: Mask = np.any(free.free < free.whole, axis=0)
-        self.fits = [wanted.fitting(group, free.free) for group in self.groups]
+        self.fits = [
+            wanted.fitting(group, free.free) if group.counts is None else group.counts
+            for group in self.groups
+        ]
         several = list(free.free) if len(self.groups) > 1 else []
         columns = [*self.fits, *several, *free.whole, self.opened, fabric.link]
         self.alike = fabric.signatures(tree.alike(columns))
@@ -189,7 +194,7 @@ class _Search:
         opened = int((~self.opened[nodes]).sum())
         left, fragments = self._left(parts)
         key = (*used, -int(sets.bucket(np.array(ring))), len(nodes), opened, fragments, left)
-        return Place(self._parted(parts), key)
+        return Place(self._parted(parts), key, ring)
 
     def _left(self, parts: dict[int, Part]) -> tuple[int, int]:
         """(pods of the largest that still fit in the innermost domains used, change of their fragments)."""
@@ -244,5 +249,6 @@ def _merged(groups: tuple[wanted.Group, ...]) -> tuple[list[wanted.Group], list[
             members.append([number])
         else:
             members[at].append(number)
-            merged[at] = wanted.Group(merged[at].pods + group.pods, group.amounts, group.mask)
+            pods = merged[at].pods + group.pods
+            merged[at] = wanted.Group(pods, group.amounts, group.mask, counts=group.counts)
     return merged, members

@@ -1,4 +1,4 @@
-"""All nodes as columns, in the natural order of their names.
+"""All nodes as columns, in the natural order of their names, or depth-first in an interconnect.
 
 What pods do not change: names, labels, taints, allocatable amounts. The room that is left is
 `capacity.Ledger`. Masks are kept per question, because many shapes ask the same few.
@@ -45,14 +45,23 @@ def natural(name: str) -> tuple[tuple[str | int, ...], str]:
 
 
 class NodeTable:
-    """Columns over the nodes; index order is the natural order of names, which is also rank order.
+    """Columns over the nodes; index order is also rank order.
+
+    That is `order`, of the same names, where it is given (`domains.among`), else the natural order of names.
 
     Raises:
-        ValueError: Two nodes have the same name.
+        ValueError: Two nodes have the same name, or one is not in `order`.
     """
 
-    def __init__(self, nodes: Iterable[model.Node]) -> None:
-        self.nodes: tuple[model.Node, ...] = tuple(sorted(nodes, key=lambda node: natural(node.name)))
+    def __init__(self, nodes: Iterable[model.Node], order: Sequence[str] | None = None) -> None:
+        if order is None:
+            self.nodes: tuple[model.Node, ...] = tuple(sorted(nodes, key=lambda node: natural(node.name)))
+        else:
+            places = {name: place for place, name in enumerate(order)}
+            several = list(nodes)
+            if strange := sorted({node.name for node in several}.difference(places)):
+                raise ValueError(f"nodes: {', '.join(strange)} is not in the order given; name it there")
+            self.nodes = tuple(sorted(several, key=lambda node: places[node.name]))
         self.names: tuple[str, ...] = tuple(node.name for node in self.nodes)
         self.index: dict[str, int] = {name: i for i, name in enumerate(self.names)}
         if len(self.index) != len(self.names):

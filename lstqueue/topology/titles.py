@@ -23,6 +23,18 @@ def common(names: Iterable[str]) -> str:
     return "".join(shown)
 
 
+def spoken(level: str, path: str) -> str:
+    """A domain by its full path, in words: `leafgroup l3 of b1`."""
+    outer, _, _ = path.rpartition("/")
+    inner = path.removeprefix(f"{outer}/") if outer else path
+    return f"{level} {inner}".strip() + (f" of {outer}" if outer else "")
+
+
+def rate(megabytes: int) -> str:
+    """A bandwidth of MB/s in GB/s: `49.5`."""
+    return f"{megabytes / 1000:,.1f}".removesuffix(".0")
+
+
 def unique(names: Sequence[str]) -> list[str]:
     """Number those names that are there several times."""
     times = Counter(names)

@@ -20,7 +20,7 @@ class Group:
 
     `mask` are the nodes they may run on, all when None. With `slice` > 1 every `slice` pods in rank order
     share a domain of the tier `slice_tier` (of `tree.Tree`; the node when None); `pods` is a multiple of
-    it.
+    it. `counts` is how many of them each node takes now, within the mask, where that is known.
     """
 
     pods: int
@@ -28,6 +28,7 @@ class Group:
     mask: Mask | None = None
     slice: int = 1
     slice_tier: int | None = None
+    counts: Ints | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,14 @@ class Wanted:
     All of it goes into one domain of the tier `required` when that is given. A preferred level needs no
     field: of all places the search takes one in the fewest domains of every level, outermost first, and
     `Quality` says which level that was. `balance` is a tier whose domains get equal shares when the gang
-    spans several.
+    spans several. `least` is the ring's bandwidth in MB/s that it needs, 0 for any; where nobody knows what a
+    ring would get, it is taken to be enough.
     """
 
     groups: tuple[Group, ...]
     required: int | None = None
     balance: int | None = None
+    least: int = 0
 
 
 @dataclass(frozen=True, slots=True)
