@@ -13,6 +13,8 @@ from lstqueue import cli_options
 if TYPE_CHECKING:
     from lstqueue.interconnect import sources
 
+Specs = tuple[str, ...]
+
 LEFT_OUT = 1
 """Exit code of `check` where something was left out or merged."""
 NO_FIT = 1
@@ -25,16 +27,17 @@ def topology() -> None:
 
     FORMAT:PATH is labels:PATH or kueue:PATH (nodes as kubectl get nodes -o json or yaml writes them, with the
     Topology), volcano:PATH (HyperNodes), ibnetdiscover:PATH, slurm:PATH (topology.conf), explicit:PATH (nodes
-    and links) or alibaba:PATH. docs/topology.md says what each is.
+    and links) or alibaba:PATH. docs/topology.md says what each is. Several are joined:
+    of one level what cables say counts first, then what an earlier one says.
     """
 
 
 def sourced(command: cli_options.Command) -> cli_options.Command:
-    """Add what says which file is read, and how."""
+    """Add what says which files are read, and how."""
     return cli_options.several(
         command,
         (
-            click.argument("source", metavar="FORMAT:PATH"),
+            click.argument("specs", metavar="FORMAT:PATH...", nargs=-1, required=True),
             click.option(
                 "--key",
                 "keys",
@@ -50,17 +53,17 @@ def sourced(command: cli_options.Command) -> cli_options.Command:
 
 @topology.command()
 @sourced
-def show(*, source: str, keys: tuple[str, ...], form: str | None) -> None:
+def show(*, specs: Specs, keys: Specs, form: str | None) -> None:
     """Print the domains of every level, with their nodes and rates."""
-    _printed(source, keys, form)
+    _printed(specs, keys, form)
 
 
 @topology.command()
 @sourced
 @click.pass_context
-def check(context: click.Context, /, *, source: str, keys: tuple[str, ...], form: str | None) -> None:
+def check(context: click.Context, /, *, specs: Specs, keys: Specs, form: str | None) -> None:
     """The same, and exit with 1 when something was left out or merged."""
-    made = _printed(source, keys, form).domains
+    made = _printed(specs, keys, form).domains
     if made.left_out or made.merged:
         context.exit(LEFT_OUT)
 
@@ -99,7 +102,13 @@ def check(context: click.Context, /, *, source: str, keys: tuple[str, ...], form
 )
 @click.pass_context
 def fit(
-    context: click.Context, /, *, source: str, keys: tuple[str, ...], form: str | None, **asked: Any
+    context: click.Context,
+    /,
+    *,
+    specs: tuple[str, ...],
+    keys: tuple[str, ...],
+    form: str | None,
+    **asked: Any,
 ) -> None:
     """Say where a gang would go, and what its traffic gets there. Exits with 1 when it does not fit."""
     from lstqueue.interconnect import fit as fitting
@@ -107,7 +116,7 @@ def fit(
 
     wanted = fitting.Asked(**asked)
     try:
-        answer = fitting.find(read(source, keys), wanted)
+        answer = fitting.find(read(specs, keys), wanted)
     except sources.SourceError as error:
         raise click.ClickException(str(error)) from error
     if form == "json":
@@ -118,8 +127,8 @@ def fit(
         context.exit(NO_FIT)
 
 
-def read(source: str, keys: tuple[str, ...]) -> sources.Source:
-    """Read a source.
+def read(specs: Specs, keys: tuple[str, ...]) -> sources.Source:
+    """Read the sources.
 
     Raises:
         click.ClickException: It cannot be used.
@@ -127,17 +136,17 @@ def read(source: str, keys: tuple[str, ...]) -> sources.Source:
     from lstqueue.interconnect import sources
 
     try:
-        return sources.read(source, keys)
+        return sources.read(*specs, keys=keys)
     except sources.SourceError as error:
         raise click.ClickException(str(error)) from error
 
 
-def _printed(source: str, keys: tuple[str, ...], form: str | None) -> sources.Source:
+def _printed(specs: Specs, keys: Specs, form: str | None) -> sources.Source:
     from rich import console
 
     from lstqueue.interconnect import show as showing
 
-    found = read(source, keys)
+    found = read(specs, keys)
     if form == "json":
         click.echo(json.dumps(showing.document(found), indent=1))
     else:

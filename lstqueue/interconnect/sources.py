@@ -1,4 +1,4 @@
-"""`FORMAT:PATH`: the file of an interconnect, read and contracted."""
+"""`FORMAT:PATH`: the files of an interconnect, read, joined and contracted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from lstqueue.evaluate import documents
 from lstqueue.evaluate.traces import text
-from lstqueue.topology import contract
+from lstqueue.topology import contract, join
 from lstqueue.topology.domains import Domains
 from lstqueue.topology.found import Found, TopologyError
 from lstqueue.topology.readers import alibaba, explicit, ibnetdiscover, kueue, labels, slurm, volcano
@@ -27,6 +27,8 @@ OBJECTS: Mapping[str, Callable[[Sequence[object]], Found]] = {
 }
 """Formats of YAML or JSON objects, besides `labels`, which may be told the keys."""
 LABELS = "labels"
+CLUSTERS = (LABELS, "kueue")
+"""Formats that have the nodes of a cluster."""
 FORMATS = tuple(sorted([*LINES, *OBJECTS, LABELS]))
 
 
@@ -43,25 +45,38 @@ class Source:
     notes: tuple[str, ...]
 
 
-def read(spec: str, keys: Sequence[str] = ()) -> Source:
-    """Read `FORMAT:PATH`.
+def read(*specs: str, keys: Sequence[str] = ()) -> Source:
+    """Read `FORMAT:PATH`, or several of one interconnect, those that count first before the others.
+
+    Where one has the nodes of a cluster, these are what there is, and the others are about them.
 
     Args:
-        spec: The format and the file, which may be gzip.
+        specs: The formats and files, which may be gzip.
         keys: Of `labels`, the labels that say where a node is, from coarse to fine.
 
     Raises:
         SourceError: There is no such format or file, or it says nothing usable.
     """
-    form, colon, name = spec.partition(":")
-    if not colon or not name or form not in FORMATS:
-        raise SourceError(f"{spec!r} is no topology; write FORMAT:PATH with one of {', '.join(FORMATS)}")
-    if keys and form != LABELS:
+    if twice := [spec for spec in specs if specs.count(spec) > 1]:
+        raise SourceError(f"{twice[0]} is given twice; give each once")
+    parts, nodes = [], None
+    for spec in specs:
+        form, colon, name = spec.partition(":")
+        if not colon or not name or form not in FORMATS:
+            raise SourceError(f"{spec!r} is no topology; write FORMAT:PATH with one of {', '.join(FORMATS)}")
+        found = _read(form, pathlib.Path(name), keys)
+        parts.append(join.Part(spec, found))
+        if form in CLUSTERS:
+            nodes = list(dict.fromkeys([*(nodes or ()), *found.nodes]))
+    if keys and not any(part.source.startswith(f"{LABELS}:") for part in parts):
         raise SourceError(f"--key is for {LABELS}:PATH; leave it out")
-    path = pathlib.Path(name)
+    found = join.join(parts, nodes)
+    return Source(", ".join(specs), contract.contract(found), found.notes)
+
+
+def _read(form: str, path: pathlib.Path, keys: Sequence[str]) -> Found:
     try:
-        found = _found(form, path, keys)
-        return Source(spec, contract.contract(found), found.notes)
+        return _found(form, path, keys)
     except text.TraceError as error:
         raise SourceError(str(error)) from error
     except TopologyError as error:

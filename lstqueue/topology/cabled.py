@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import networkx  # type: ignore[import-untyped]  # it has no types, nor a stub that keeps up
+import networkx
 
 from lstqueue.topology import fabric, graph, titles
 from lstqueue.topology.domains import LeftOut

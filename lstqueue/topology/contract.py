@@ -1,6 +1,6 @@
 """From what a reader found to domains: cabled levels and said ones in one order, nodes as slices.
 
-Cables give network levels (`fabric`) and NVLink domains; what is said comes as it is. `nesting` finds the
+Cables give network levels and NVLink domains (`cabled`); what is said comes as it is. `nesting` finds the
 order of all of them, `domains.arrange` the slices.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from lstqueue.topology import domains, nesting
+from lstqueue.topology import domains, levels, nesting
 from lstqueue.topology.domains import Domains, LeftOut, Merged
 from lstqueue.topology.found import Cabled, Found, Said
 from lstqueue.topology.table import natural
@@ -18,7 +18,7 @@ from lstqueue.topology.table import natural
 def contract(found: Found) -> Domains:
     """Find the domains of all nodes of a source."""
     cabled = _cabled(found)
-    told = [*cabled.said, *found.said]
+    told, joined = levels.one_each([*cabled.said, *found.said])
     nodes = sorted(found.nodes, key=natural)
     order = nesting.nested(told, nodes)
     paths = {node: tuple(said.domain.get(node) for said in order) for node in nodes}
@@ -28,7 +28,7 @@ def contract(found: Found) -> Domains:
         uplinks=_uplinks(order, paths, links=cabled.links),
         links={**cabled.links, **cabled.nvlinks},
         left_out=(*found.left_out, *cabled.left_out, *_unplaced(found, paths)),
-        merged=(*found.merged, *cabled.merged, *_split(order, paths)),
+        merged=(*found.merged, *cabled.merged, *joined, *_split(order, paths)),
     )
 
 

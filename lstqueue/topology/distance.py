@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import networkx  # type: ignore[import-untyped]  # it has no types, nor a stub that keeps up
+import networkx
 import numpy as np
 import numpy.typing as npt
 

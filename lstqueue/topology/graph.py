@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from networkx import Graph as Graph  # type: ignore[import-untyped]  # it has no types, nor a stub that keeps up
+from networkx import Graph as Graph
 
 KINDS = ("node", "switch", "nvl", "nic", "gpu")
 """Machines, network switches, NVLink switches (or the whole of a rack of them), and what is in a machine."""
