@@ -142,7 +142,8 @@ def _unjustified(known: kept.Kept, stake: Stake) -> str:
     herd = known.herd(queue.name)
     allowed = herd.allowed(rights.candidate(here, queue, rank=known.rank_of(here)), even_claimed=True)
     for job in stake.running:
-        if job.uid not in herd.index or not allowed[herd.index[job.uid]]:
+        place = herd.flock.place(job.uid)
+        if place is None or not allowed[place]:
             return f"{words.job(job)} may not be suspended for it any more."
     return ""
 

@@ -74,7 +74,6 @@ def decide(
 
     # 2. Shed
     known.shedding = shed.step(known.scene())
-    known.placed = list(map(known.standings.__getitem__, known.owning))
 
     # Claims
     known.claims = claims.settle(known)

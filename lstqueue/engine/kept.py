@@ -131,7 +131,7 @@ class Kept:
     """What a pass knows. `free` is charged by step 4, so afterwards it is the room that is left.
 
     `jobs` are all of the snapshot in the order of their uids; `lasting` and `standings` those that are not
-    ending, `placed` those that own room. `waiting`, `owning` and `ending` are uids, in their order. `line`
+    ending. `waiting`, `owning` (who owns room) and `ending` are uids, in their order. `line`
     are the waiting jobs that may be tried, first to last;
     `codes` says of everyone who stays why. `used` is what bound pods use, with the rows of the ledger.
     `staked` are all claims by uid of the owner, `drained` the suspensions that a queue's administrator asked
@@ -163,7 +163,7 @@ class Kept:
     owning: tuple[str, ...]
     ending: tuple[str, ...]
     wake: int = standing.NEVER
-    placed: list[Standing] = field(default_factory=list)
+    _placed: list[Standing] | None = None
     staked: dict[str, stakes.Stake] = field(default_factory=dict)
     claims: Settled = field(default_factory=Settled)
     drained: list[model.Suspend] = field(default_factory=list)
@@ -186,6 +186,13 @@ class Kept:
     sentences: dict[tuple[int, model.Code, bool], str] = field(default_factory=dict)
     calm: room.Room | None = None
     causes: dict[int, list[str]] = field(default_factory=dict)
+
+    @property
+    def placed(self) -> list[Standing]:
+        """The standings of those that own room, as step 2 leaves them; made when they are asked for."""
+        if self._placed is None:
+            self._placed = list(map(self.standings.__getitem__, self.owning))
+        return self._placed
 
     def rouse(self, time: int) -> None:
         """Have the next pass be no later than `time`, unless that is over."""
@@ -235,11 +242,9 @@ class Kept:
         herd = self.herds.get(account)
         if herd is None:
             claimed = frozenset(job.uid for stake in self.staked.values() for job in stake.victims)
-            mine = {one.name for one in self.queues.values() if one.account == account}
-            placed = [one for one in self.placed if one.job.queue in mine]
-            flock = self.world.flock(queue, placed)
+            shed = [self.standings[uid] for uid in self.shedding.given]
             herd = self.herds[account] = victims.Herd(
-                flock,
+                self.world.flock(queue, self.jobs, self.lasting).given_up(shed),
                 claimed=claimed,
                 safe=self.safe,
                 seated=self.promised.seated,

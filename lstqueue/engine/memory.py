@@ -43,8 +43,8 @@ from lstqueue.engine import (
     standing,
     stuck,
     tenure,
-    victims,
 )
+from lstqueue.engine import flock as flocks
 from lstqueue.topology import capacity, table, tree
 from lstqueue.topology.model import PODS, Node, PodShape
 from lstqueue.topology.table import Ints
@@ -142,9 +142,8 @@ class World:
         self.settled: set[str] = set()
         self.fixed: set[str] = set()
         self.owing = owings.Owings()
-        self._roll = victims.Roll(self._figures_of, self.release)
-        self._flocks: dict[str, victims.Flock] = {}
-        self._capacities: dict[str, victims.Capacity] = {}
+        self._rolls: dict[str, flocks.Roll] = {}
+        self._capacities: dict[str, flocks.Capacity] = {}
         self._means: dict[str, means.Means] = {}
         self._parts: dict[str, int] = {}
         self._asking: Counter[str] = Counter()
@@ -185,7 +184,7 @@ class World:
                 return False
         return len(self.kinds) <= 2 * len(self.jobs) + SPARE
 
-    def take_out(self, changed: Iterable[str], gone: Iterable[str]) -> None:
+    def take_out(self, changed: Collection[str], gone: Collection[str]) -> None:
         """Take those that are another or gone out of every sum and every table."""
         for uid in (*changed, *gone):
             if (job := self.jobs.get(uid)) is not None:
@@ -196,6 +195,9 @@ class World:
                 self._forget(uid)
         for uid in gone:
             self.roster.drop(uid)
+        for roll in self._rolls.values():
+            roll.change(changed)
+            roll.change(gone)
 
     def take_in(
         self, jobs: Mapping[str, model.Job], changed: Iterable[str], nodes: Mapping[str, Node]
@@ -262,7 +264,6 @@ class World:
             one.pop(uid, None)
         self.counted.forget(uid)
         self.leavers.forget(uid)
-        self._roll.forget(uid)
         self.reserved.discard(uid)
         self.slotted.discard(uid)
         self.usable.discard(uid)
@@ -295,6 +296,8 @@ class World:
         found = self.roster.refresh(self.jobs, now)
         self.counted.change(found)
         self.leavers.change(found)
+        for roll in self._rolls.values():
+            roll.change(found)
         if not self.slotted.isdisjoint(found):
             self._tenured = 0, 0
 
@@ -384,17 +387,22 @@ class World:
         """A gang of this world in rows of its own."""
         return self._gangs.alone(gang)
 
-    def flock(self, queue: str, placed: list[standing.Standing]) -> victims.Flock:
-        """The running jobs of a queue, or of its cohort."""
+    def flock(
+        self, queue: str, jobs: Mapping[str, model.Job], lasting: Mapping[str, standing.Lasting]
+    ) -> flocks.Flock:
+        """The running jobs of a queue, or of its cohort, as they stood when `jobs` were all there were."""
         account = self.queues[queue].account
-        flock = self._flocks.get(account)
-        if flock is None or flock.here != placed:
-            for name in {queue, *(one.job.queue for one in placed)} - self._capacities.keys():
-                rows = self._ledger.rows
-                self._capacities[name] = victims.Capacity(self.queues[name], rows, self.nodes)
-            height = len(self._ledger.rows.resources)
-            flock = self._flocks[account] = victims.Flock(self.queues[queue], placed, self._roll, height)
-        return flock
+        roll = self._rolls.get(account) if jobs is self.jobs else None
+        if roll is None:  # the first; or a plan made before this pass is being explained
+            names = frozenset([one.name for one in self.queues.values() if one.account == account])
+            height = len(self.resources)
+            roll = flocks.Roll(
+                self.queues[queue], names, height, figures=self._figures_of, release=self.release
+            )
+            roll.change(lasting)
+            if jobs is self.jobs:
+                self._rolls[account] = roll
+        return roll.read(lasting)
 
     def held_part(self, job: model.Job) -> int:
         """The part (ppm) of what its queue has that a job of the snapshot holds."""
@@ -413,9 +421,12 @@ class World:
             found = self._means[queue] = means.Means(self.queues[queue], self.nodes.nodes)
         return found
 
-    def _figures_of(self, one: standing.Standing) -> victims.Figures:
+    def _figures_of(self, one: standing.Standing) -> flocks.Figures:
         queue = self.queues[one.job.queue]
-        return victims.figures(one, queue, self._capacities[queue.name])
+        capacity_of = self._capacities.get(queue.name)
+        if capacity_of is None:
+            capacity_of = self._capacities[queue.name] = flocks.Capacity(queue, self._ledger.rows, self.nodes)
+        return flocks.figures(one, queue, capacity_of)
 
 
 def check(jobs: Iterable[model.Job]) -> None:

@@ -149,7 +149,8 @@ def unjustified(known: kept.Kept, stake: stakes.Stake) -> model.Job | None:
         mask, extended = _at_last(herd, who, queue, borrowed, nominal=nominal, even_claimed=True)
         allowed |= mask | extended
     for job in stake.running:
-        if job.uid not in herd.index or not allowed[herd.index[job.uid]]:
+        place = herd.flock.place(job.uid)
+        if place is None or not allowed[place]:
             return job
     return None
 
@@ -178,7 +179,7 @@ def _borrowed(known: kept.Kept, herd: victims.Herd, queue: str, lends: lending.L
     found: Mask = np.zeros(len(herd.here), dtype=np.bool_)
     for other in lends.queues:
         if other != queue and not known.queues[other].observed:
-            found[[herd.index[uid] for uid in lends.borrowed(other) if uid in herd.index]] = True
+            found[herd.flock.places(lends.borrowed(other))] = True
     return found
 
 
@@ -213,7 +214,8 @@ def _protected_until(known: kept.Kept, herd: victims.Herd, queue: str) -> Ints:
     keeps = flock.saves | ((flock.checkpoint > 0) & (run >= flock.checkpoint))
     wasted = (flock.wasted >= known.config.wasted_most) & ~keeps
     least: Ints = np.where(flock.runs & ~wasted, np.minimum(flock.min_run, grace), grace)
-    return flock.since + least
+    until: Ints = flock.since + least
+    return until
 
 
 def _returnable(known: kept.Kept, herd: victims.Herd, here: standing.Standing, queue: str) -> Mask:
@@ -221,9 +223,7 @@ def _returnable(known: kept.Kept, herd: victims.Herd, here: standing.Standing, q
     promised = herd.bar == victims.BARS.index(victims.Bar.PROMISED)
     mask: Mask = herd.flock.preemptible & ~promised & ~_ends_soon(known, herd, queue) & ~herd.taken
     mask &= _protected_until(known, herd, queue) <= known.now
-    for uid in here.job.displaced_by:
-        if uid in herd.index:
-            mask[herd.index[uid]] = False
+    mask[herd.flock.places(here.job.displaced_by)] = False
     return mask
 
 

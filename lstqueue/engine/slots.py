@@ -330,7 +330,7 @@ def _claim(known: kept.Kept, one: tenure.Owed) -> None:
     known.promised.claim[uid] = known.staked[uid] = stake
     known.codes[uid] = model.Code.CLAIMING
     for herd in known.herds.values():  # made by those whose claims go on
-        herd.take([herd.index[job.uid] for job in jobs if job.uid in herd.index])
+        herd.take(herd.flock.places(job.uid for job in jobs))
 
 
 class _Clearing:

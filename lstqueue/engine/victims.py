@@ -1,7 +1,7 @@
 """Step 5, second half: whom a job may have suspended, and what each of them costs.
 
-Most of it depends on the victim alone: what time does not change is read once per change of a queue's running
-jobs (`Flock`), what it does once per pass (`Herd`). The rest depends on who asks, and is a few comparisons of
+Most of it depends on the victim alone: what time does not change is kept in columns (`flock`), what it does
+is found out once per pass (`Herd`). The rest depends on who asks, and is a few comparisons of
 columns (`Herd.allowed`).
 
 *No-harm*: a victim with a deadline of its own must still meet it after a suspension, even if it has to wait
@@ -13,24 +13,18 @@ from __future__ import annotations
 
 import enum
 import functools
-import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from lstqueue.engine import model, order, register, ripening, room, switches
-from lstqueue.engine.gangs import PPM
+from lstqueue.engine import flock as flocks
+from lstqueue.engine import model, order, ripening, switches
 from lstqueue.engine.rights import Candidate
-from lstqueue.engine.standing import NEVER, NO_SLACK, Standing
-from lstqueue.topology import capacity as capacities
-from lstqueue.topology import table
+from lstqueue.engine.standing import NEVER, NO_SLACK
 from lstqueue.topology.table import Ints, Mask
 
 Floats = npt.NDArray[np.float64]
-
-_UID = operator.attrgetter("job.uid")
 
 
 class Bar(enum.Enum):
@@ -51,127 +45,6 @@ _OPEN = len(BARS)
 """Stands for no bar where bars are counted by their place in `BARS`."""
 
 
-class Flock:
-    """The running jobs of one queue or cohort as columns, in the order of their uids, whatever the time.
-
-    `share` is g in ppm of the pool's capacity, over the resources that somebody waits for.
-    `amounts[resource, e]` on node `columns[e]` belong to `owner[e]`; `releases` has the same by job.
-    """
-
-    def __init__(self, queue: model.Queue, placed: Iterable[Standing], roll: Roll, height: int) -> None:
-        self.queue = queue
-        self.here = list(placed)
-        self.index = dict(zip(map(_UID, self.here), range(len(self.here)), strict=True))
-        read, self.releases = roll.read(self.here)
-        columns: dict[str, Ints] = dict(zip(Figures._fields, read, strict=True))
-        self.band, self.tier, self.slack = columns["band"], columns["tier"], columns["slack"]
-        self.finish, self.since, self.share = columns["finish"], columns["since"], columns["share"]
-        self.checkpoint, self.restore = columns["checkpoint"], columns["restore"]
-        self.min_run, self.wasted, self.suspended = (
-            columns["min_run"], columns["wasted"], columns["suspended"]
-        )  # fmt: skip
-        self.runs, self.saves = columns["runs"].astype(np.bool_), columns["saves"].astype(np.bool_)
-        self.preemptible = columns["preemptible"].astype(np.bool_)
-        self.cap = columns["cap"]
-        self._height = height
-
-    @functools.cached_property
-    def owner(self) -> Ints:
-        """Of each of `columns` the place in `here`."""
-        counts = np.array([len(part.nodes) for part in self.releases], dtype=np.int64)
-        return np.repeat(np.arange(len(counts)), counts)
-
-    @functools.cached_property
-    def columns(self) -> Ints:
-        """The nodes that they hold."""
-        return np.concatenate([np.zeros(0, dtype=np.int64), *(part.nodes for part in self.releases)])
-
-    @functools.cached_property
-    def amounts(self) -> Ints:
-        """What of each of `columns`."""
-        empty: Ints = np.zeros((self._height, 0), dtype=np.int64)
-        return np.concatenate([empty, *(part.amounts for part in self.releases)], axis=1)
-
-
-class Figures(NamedTuple):
-    """What a flock knows of one job, as a row; made once per job, since a flock changes with every one."""
-
-    band: int
-    tier: int
-    slack: int
-    finish: int
-    since: int
-    runs: bool
-    saves: bool
-    checkpoint: int
-    restore: int
-    min_run: int
-    preemptible: bool
-    wasted: int
-    cap: int
-    suspended: int
-    share: int
-
-
-def figures(one: Standing, queue: model.Queue, capacity: Capacity) -> Figures:
-    """Read a running job of a queue."""
-    job = one.job
-    return Figures(
-        band=one.band,
-        tier=order.tier(one),
-        slack=NO_SLACK if one.slack is None else one.slack,
-        finish=NEVER if one.finish is None else one.finish.mid,
-        since=job.since,
-        runs=job.state is model.State.RUNNING,
-        saves=job.saves_on_suspend,
-        checkpoint=job.checkpoint,
-        restore=job.restore,
-        min_run=queue.min_run if job.min_run is None else job.min_run,
-        preemptible=job.movable,
-        wasted=job.wasted,
-        cap=queue.cap,
-        suspended=len(job.suspensions),
-        share=capacity.share(job),
-    )
-
-
-class Roll:
-    """The figures of running jobs, a row for each, so that a flock is read from those of the one before.
-
-    `figures` and `release` tell of a job what is not known yet. A row is found by the identity of the
-    standing it was made of, which it keeps alive: that takes a third of the time that uids take.
-    """
-
-    def __init__(
-        self, figures: Callable[[Standing], Figures], release: Callable[[model.Job], room.Release]
-    ) -> None:
-        self._figures, self._release = figures, release
-        self._register = register.Register(len(Figures._fields))
-        self._places: dict[int, int] = {}
-        self._releases: dict[int, room.Release] = {}
-
-    def read(self, here: Sequence[Standing]) -> tuple[Ints, list[room.Release]]:
-        """The figures of jobs as columns, and what would end with each."""
-        places = self._places
-        if not all(map(places.__contains__, map(id, here))):
-            for one in here:
-                if id(one) not in places:
-                    self._write(one)
-        rows = list(map(places.__getitem__, map(id, here)))
-        return self._register.rows[rows].T.copy(), list(map(self._releases.__getitem__, rows))
-
-    def _write(self, one: Standing) -> None:
-        self.forget(one.job.uid)
-        row = self._register.write(one.job.uid, one, self._figures(one))
-        self._places[id(one)], self._releases[row] = row, self._release(one.job)
-
-    def forget(self, uid: str) -> None:
-        """Drop a job that is another or gone."""
-        if (known := self._register.known.get(uid)) is not None:
-            del self._places[id(known[0])]
-            self._register.forget(uid)
-
-
 class Herd:
     """A flock at one moment: whom one may ask for, and what that costs.
 
@@ -182,7 +55,7 @@ class Herd:
 
     def __init__(
         self,
-        flock: Flock,
+        flock: flocks.Flock,
         *,
         claimed: frozenset[str],
         safe: frozenset[str],
@@ -192,7 +65,7 @@ class Herd:
     ) -> None:
         self.flock, self._now, self.config = flock, now, config
         self._safe, self._seated = safe, seated
-        self.here, self.index, self.share = flock.here, flock.index, flock.share
+        self.here, self.share = flock.here, flock.share
         self.releases = flock.releases
         run: Ints = np.where(flock.runs, np.maximum(now - flock.since, 0), 0)
         saves = (flock.checkpoint > 0) & ~flock.saves
@@ -205,7 +78,7 @@ class Herd:
         self._until = self._bar(run)
         self.open = self.bar == _OPEN
         self.claimed: Mask = np.zeros(len(self.here), dtype=np.bool_)
-        self.claimed[[self.index[uid] for uid in claimed if uid in self.index]] = True
+        self.claimed[flock.places(claimed)] = True
         self.taken: Mask = np.zeros(len(self.here), dtype=np.bool_)
         self.nobody: Mask = np.zeros(len(self.here), dtype=np.bool_)
         self._below: dict[tuple[model.Band, int, bool], Mask] = {}
@@ -269,7 +142,7 @@ class Herd:
 
     def _mask(self, uids: frozenset[str]) -> Mask:
         mask: Mask = np.zeros(len(self.here), dtype=np.bool_)
-        mask[[self.index[uid] for uid in uids if uid in self.index]] = True
+        mask[self.flock.places(uids)] = True
         return mask
 
     def _protect(self, bar: Bar, mask: Mask, until: Ints, then: Ints | int) -> None:
@@ -339,7 +212,7 @@ class Herd:
     def displaced(self, who: Candidate) -> Mask:
         """Which of `here` the candidate was suspended for, so that it may not pay them back yet."""
         mask: Mask = np.zeros(len(self.here), dtype=np.bool_)
-        mask[[self.index[uid] for uid in who.displaced_by if uid in self.index]] = True
+        mask[self.flock.places(who.displaced_by)] = True
         return mask
 
     def losses(self, who: Candidate) -> Floats:
@@ -374,28 +247,3 @@ class Herd:
         """What protects those of some that are protected."""
         found = np.where(self.claimed, BARS.index(Bar.CLAIMED), self.bar)[which_of]
         return [BARS[which] for which in found.tolist() if which != _OPEN]
-
-
-class Capacity:
-    """What the pools of a queue have in all, for the share that a job holds of them."""
-
-    def __init__(self, queue: model.Queue, rows: capacities.Rows, nodes: table.NodeTable) -> None:
-        self.height = len(rows.resources)
-        self._totals: dict[str, Mapping[str, int]] = {}
-        for pool in queue.pools:
-            sums = rows.allocatable[:, nodes.selected(pool.selector)].sum(axis=1).tolist()
-            self._totals[pool.name] = dict(zip(rows.resources, sums, strict=True))
-
-    def share(self, job: model.Job) -> int:
-        """The share of one running job in ppm."""
-        held: dict[tuple[str, str], int] = {}
-        for part in job.assigned:
-            for name, amount in job.groups[part.group].shape.requests:
-                key = (part.pool, name)
-                held[key] = held.get(key, 0) + amount * (part.bound + part.held)
-        most = 0
-        for (pool, name), amount in held.items():
-            total = self._totals.get(pool, {}).get(name)
-            if total is not None:
-                most = max(most, amount * PPM // max(total, 1))
-        return most
