@@ -14,7 +14,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from lstqueue.api import deadlinejob, deadlinejob_rules, durations, errors, field_rules, names, times, zones
+from lstqueue.api import (
+    bandwidths,
+    deadlinejob,
+    deadlinejob_rules,
+    durations,
+    errors,
+    field_rules,
+    names,
+    times,
+    zones,
+)
 
 LONGEST = 253
 """Characters of a value; everything that makes sense is much shorter."""
@@ -26,6 +36,7 @@ DEADLINE_IN = f"{names.GROUP}/deadline-in"
 DEADLINE_AT = f"{names.GROUP}/deadline-at"
 ADOPT = f"{names.GROUP}/adopt"
 
+_LEVEL_NAME = "^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 _QUEUE_NAME = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
 
@@ -136,6 +147,30 @@ def _sweep(text: str) -> Mapping[str, Any]:
     return {"sweep": {"name": found[2], "need": int(found[1])}}
 
 
+def _level(field: str) -> _Convert:
+    def convert(text: str) -> Mapping[str, Any]:
+        if len(text) > 63 or not field_rules.matches(_LEVEL_NAME, text):
+            problem = f"{errors.show(text)} is not the name of a level of an interconnect"
+            raise errors.BadValueError(problem, 'write one such as "leafgroup"')
+        return {"topology": {field: text}}
+
+    return convert
+
+
+def _slice(text: str) -> Mapping[str, Any]:
+    found = re.fullmatch("([1-9][0-9]{0,3})( per (.+))?", text)
+    if found is None or int(found[1]) > 4096:
+        remedy = 'write how many pods share a domain, such as "4", or "4 per leafgroup"'
+        raise errors.BadValueError(f"{errors.show(text)} is not a size of slices", remedy)
+    level = _level("sliceLevel")(found[3]) if found[3] else {"topology": {}}
+    return {"topology": {"sliceSize": int(found[1]), **level["topology"]}}
+
+
+def _bandwidth(text: str) -> Mapping[str, Any]:
+    bandwidths.parse(text)
+    return {"topology": {"minBandwidth": text}}
+
+
 def _duration(field: str, *, zero: bool = False) -> _Convert:
     def convert(text: str) -> Mapping[str, Any]:
         durations.parse(text, positive=not zero)
@@ -178,6 +213,9 @@ _FIELDS: Mapping[str, _Convert] = MappingProxyType(
         f"{names.GROUP}/estimated-duration": _duration("estimatedDuration"),
         f"{names.GROUP}/value": _value,
         f"{names.GROUP}/sweep": _sweep,
+        f"{names.GROUP}/topology-required": _level("required"),
+        f"{names.GROUP}/topology-slice": _slice,
+        f"{names.GROUP}/topology-min-bandwidth": _bandwidth,
         f"{names.GROUP}/checkpoint-interval": _inside("checkpoint", _duration("interval")),
         f"{names.GROUP}/checkpoint-on-suspend": _inside("checkpoint", _flag("onSuspend")),
         f"{names.GROUP}/restart-overhead": _inside("checkpoint", _duration("restartOverhead")),

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import pydantic
 from pydantic import alias_generators
 
-from lstqueue.api import durations, errors, percents, times
+from lstqueue.api import bandwidths, durations, errors, percents, times
 
 MESSAGE_LENGTH = 1024
 """Longest message in a status; longer ones are cut."""
@@ -127,6 +127,14 @@ Percent = Annotated[
     pydantic.WithJsonSchema({"type": "string", "maxLength": percents.MAX_LENGTH}),
 ]
 """A share in a spec, in ppm. The CRD checks its grammar by a rule, which has a message."""
+
+Bandwidth = Annotated[
+    int,
+    pydantic.BeforeValidator(bandwidths.parse),
+    pydantic.PlainSerializer(bandwidths.format),
+    pydantic.WithJsonSchema({"type": "string", "maxLength": bandwidths.MAX_LENGTH}),
+]
+"""A bandwidth in a spec, in MB/s one way. The CRD checks its grammar by a rule, which has a message."""
 
 Time = Annotated[
     int,

@@ -112,6 +112,26 @@ class Checkpoint(base.Model):
     """How long a start from saved work takes before new work is done."""
 
 
+LevelName = Annotated[
+    pydantic.StrictStr,
+    pydantic.Field(min_length=1, max_length=63, pattern="^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"),
+]
+"""The name of a level of the interconnect, as `lstqueue topology show` prints it."""
+
+
+class Topology(base.Model):
+    """Which domains of the interconnect its pods are to share. It counts for starts to come."""
+
+    required: LevelName | None = None
+    """The level of which one domain holds the whole gang, such as leafgroup; it waits for one that does."""
+    slice_size: Annotated[pydantic.StrictInt, pydantic.Field(ge=1, le=4096)] | None = None
+    """So many pods of each group with more than one, in rank order, share a domain of sliceLevel."""
+    slice_level: LevelName | None = None
+    """The level of those domains; absent: the innermost one."""
+    min_bandwidth: base.Bandwidth | None = None
+    """What a ring over its nodes in rank order needs, one way, such as 40GB/s."""
+
+
 class Sweep(base.Model):
     """Jobs of one namespace of which so many have to succeed, whichever they are."""
 
@@ -145,6 +165,8 @@ class Spec(base.Model):
     sweep: Sweep | None = None
     """The sweep it is part of: once enough of it have succeeded, or go to, the others give up their deadlines
     and run when room is left. In an overload a sweep is set back whole."""
+    topology: Topology | None = None
+    """What it asks of the interconnect; absent: the fewest domains that have room, whichever they are."""
     checkpoint: Checkpoint | None = None
     """What of its work outlives a suspension; absent: what the queue's defaults say, else nothing."""
     preemptible: base.Flag = True

@@ -140,6 +140,31 @@ def _zone_has_the_form_of_a_name(new: Any, _old: Any) -> bool:
     return field_rules.matches(zones.NAME, new)
 
 
+@RULES.rule(
+    "spec.topology",
+    cel="!has(self.sliceLevel) || has(self.sliceSize)",
+    problem="sliceLevel says where slices are, and there are none without sliceSize",
+    remedy="set sliceSize, or remove sliceLevel",
+)
+def _slices_have_a_size(new: Any, _old: Any) -> bool:
+    return new.get("sliceLevel") is None or new.get("sliceSize") is not None
+
+
+@RULES.rule(
+    "spec",
+    cel="""!has(self.groups) || !has(self.topology) || !has(self.topology.sliceSize)
+        || self.groups.all(g, g.replicas == 1 || g.replicas % self.topology.sliceSize == 0)""",
+    problem="a group with more than one pod has no multiple of sliceSize of them",
+    remedy="change sliceSize, so that it divides the replicas of each",
+    field=".topology.sliceSize",
+)
+def _slices_are_whole(new: Any, _old: Any) -> bool:
+    size = (new.get("topology") or {}).get("sliceSize")
+    counts = [group.get("replicas", 1) for group in new.get("groups") or ()]
+    return not size or all(count == 1 or count % size == 0 for count in counts)
+
+
+field_rules.bandwidth(RULES, "spec.topology.minBandwidth")
 for _name in (
     "deadlineIn",
     "estimatedDuration",

@@ -81,6 +81,9 @@ class Admission(base.Model):
     """The placement of each group."""
     job_uid: base.Text = ""
     """UID of the object that jobRef names, for which it was decided."""
+    topology: base.Message = ""
+    """How good the place is on the interconnect: the domain that holds it, hops between its nodes, what a
+    ring over them gets, and domains used of the fewest possible."""
 
 
 class NodeCount(base.Model):

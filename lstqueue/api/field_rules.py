@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lstqueue.api import cel, durations, errors, percents
+from lstqueue.api import bandwidths, cel, durations, errors, percents
 
 SERVICE_NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 """Form of an RFC 1035 label; its length is checked elsewhere."""
@@ -36,6 +36,20 @@ def duration(rules: cel.RuleSet, at: str, *, zero: bool = False) -> None:
 
     problem = "this is not a duration" if zero else "this is not a duration of more than zero"
     rules.add(cel.Rule(at, cel_text, problem, durations.REMEDY, holds))
+
+
+def bandwidth(rules: cel.RuleSet, at: str) -> None:
+    """Add the rule that the text at `at` is a bandwidth."""
+
+    def holds(new: Any, _old: Any) -> bool:
+        try:
+            bandwidths.parse(new)
+        except errors.BadValueError:
+            return False
+        return True
+
+    text = f"self.matches('{bandwidths.PATTERN}')"
+    rules.add(cel.Rule(at, text, "this is not a bandwidth", bandwidths.REMEDY, holds))
 
 
 def percent(rules: cel.RuleSet, at: str) -> None:

@@ -12,7 +12,7 @@ written.
 
 from __future__ import annotations
 
-from lstqueue.engine import cohorts, gangs, kept, model, reclaim, rights, stakes, words
+from lstqueue.engine import cohorts, gangs, kept, model, reclaim, rights, siting, stakes, words
 from lstqueue.engine.stakes import Stake
 from lstqueue.topology import table
 
@@ -84,7 +84,10 @@ def _void(known: kept.Kept, stake: Stake) -> str:
     for member in gang.members:
         if problem := misplaced(known, job.groups[member.group], groups[member.group], member):
             return problem
-    return ""
+    return "" if siting.holds(known.world.stage, gang, groups) else APART
+
+
+APART = "Its place is not in the domains of the interconnect that it asks for."
 
 
 def misplaced(known: kept.Kept, group: model.Group, place: model.GroupPlacement, member: gangs.Member) -> str:

@@ -39,6 +39,7 @@ from lstqueue.engine import (
     room,
     roster,
     seats,
+    siting,
     stakes,
     standing,
     stuck,
@@ -112,6 +113,7 @@ class World:
         queues = cohorts.settle(queues, nodes.nodes)
         self.config, self.queues, self.nodes, self.resources = config, queues, nodes, resources
         self.allocatable, self.used = nodes.amounts(resources)
+        self.stage = siting.Stage(nodes, resources, self.allocatable, fabric)
         self._seen: Mapping[str, Node] = {node.name: node for node in nodes.nodes}
         self._quota = quota.Quota(queues.values(), ())
         self._holdings = holdings.Holdings(resources, nodes)

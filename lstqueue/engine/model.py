@@ -282,11 +282,15 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A whole gang admitted by a pass; `groups` runs parallel to the job's groups."""
+    """A whole gang admitted by a pass; `groups` runs parallel to the job's groups.
+
+    `topology` says how good that is on the interconnect, in words; empty where nothing is known of one.
+    """
 
     uid: str
     queue: str
     groups: tuple[GroupPlacement, ...]
+    topology: str = ""
 
 
 class Why(enum.Enum):

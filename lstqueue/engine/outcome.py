@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lstqueue.engine import claims, kept, model, room, standing
+from lstqueue.engine import claims, kept, model, room, siting, standing
 
 
 def plan(known: kept.Kept, *, forecast: bool, stale: bool) -> model.Plan:
@@ -37,13 +37,16 @@ def _admissions(known: kept.Kept) -> tuple[model.Admission, ...]:
     """Owners of claims first, then the line."""
     found: list[model.Admission] = []
     for uid, stake in known.claims.admit.items():
-        found.append(model.Admission(uid, stake.here.job.queue, stake.claim.groups))
+        job = stake.here.job
+        words = siting.words(known.world.stage, job, stake.claim.groups)
+        found.append(model.Admission(uid, job.queue, stake.claim.groups, words))
     for turn in known.line:
         job = turn.standing.job
         if job.uid in known.fitted.placed:
             groups = room.by_group(known.fitted.placed[job.uid], known.nodes)
             placed = tuple(groups[index] for index in range(len(job.groups)))
-            found.append(model.Admission(job.uid, job.queue, placed))
+            words = siting.words(known.world.stage, job, placed)
+            found.append(model.Admission(job.uid, job.queue, placed, words))
     return tuple(found)
 
 

@@ -30,6 +30,7 @@ from lstqueue.engine import (
     room,
     rounds,
     seats,
+    siting,
     slots,
     standing,
     sweeps,
@@ -163,6 +164,8 @@ def _usable(known: kept.Kept, one: tenure.Owed) -> bool:
         option = next((one for one in member.options if one.pool == place.pool), None)
         if option is None or claims.barred_node(known, place, rows[option.row].mask) is not None:
             return False
+    if not siting.holds(known.world.stage, gang, one.slot.groups):
+        return False
     usable.add(job.uid)
     return True
 
@@ -221,7 +224,7 @@ def _slide(known: kept.Kept, one: tenure.Owed, *, by: int) -> bool:
 def _follow(known: kept.Kept, one: tenure.Owed) -> bool:
     """Have a slot be where its owner runs, from now on, if it can stay there until it ends."""
     job = one.job
-    groups = _running_at(job)
+    groups = _running_at(known, job)
     if groups is None:
         return False
     found = _stays(known, slots.standing_of(known, one), groups)
@@ -261,9 +264,16 @@ def _on_spot(known: kept.Kept, job: model.Job, groups: tuple[model.GroupPlacemen
     return any(place.pool in spot for place in groups)
 
 
-def _running_at(job: model.Job) -> tuple[model.GroupPlacement, ...] | None:
-    """The place of a job that owns room; None where members have finished, or a group is in two pools."""
+def _running_at(known: kept.Kept, job: model.Job) -> tuple[model.GroupPlacement, ...] | None:
+    """The place of a job that owns room, in rank order.
+
+    None where members have finished, or a group is in two pools.
+    """
     found: list[model.GroupPlacement] = []
+
+    def place(item: tuple[str, int]) -> tuple[int, str]:
+        return known.nodes.index.get(item[0], len(known.nodes)), item[0]
+
     for index, group in enumerate(job.groups):
         parts = [part for part in job.assigned if part.group == index]
         pools = {part.pool for part in parts}
@@ -272,7 +282,7 @@ def _running_at(job: model.Job) -> tuple[model.GroupPlacement, ...] | None:
             nodes[part.node] = nodes.get(part.node, 0) + part.bound + part.held
         if len(pools) != 1 or sum(nodes.values()) != group.count:
             return None
-        found.append(model.GroupPlacement(pools.pop(), tuple(sorted(nodes.items()))))
+        found.append(model.GroupPlacement(pools.pop(), tuple(sorted(nodes.items(), key=place))))
     return tuple(found)
 
 
@@ -282,7 +292,7 @@ def _move(known: kept.Kept, one: tenure.Owed) -> bool:
     if job.deadline is None or here.left is None or job.queue not in known.queues:
         return False
     found, placed = None, estimate.is_placed(job)
-    if placed and (groups := _running_at(job)) is not None:
+    if placed and (groups := _running_at(known, job)) is not None:
         found = _stays(known, here, groups)
     if found is None and (known.world.evictable(job) or not placed):
         with slots.owing(known).without(job.uid):
@@ -340,7 +350,7 @@ def _promise(known: kept.Kept, together: Sequence[standing.Standing]) -> None:
 def _find(known: kept.Kept, here: standing.Standing) -> tuple[model.Slot, room.Release] | None:
     """A slot for a job; for one that runs, or starts now, where it is if it can be."""
     job, taken = here.job, known.fitted.placed.get(here.job.uid)
-    groups = _running_at(job) if estimate.is_placed(job) else None
+    groups = _running_at(known, job) if estimate.is_placed(job) else None
     if taken is not None:
         placed = room.by_group(taken, known.nodes)
         groups = tuple(placed[index] for index in range(len(job.groups)))

@@ -38,6 +38,7 @@ from lstqueue.engine import (
     reclaim,
     rights,
     room,
+    siting,
     slots,
 )
 from lstqueue.engine.gangs import PPM
@@ -94,7 +95,7 @@ def _void(known: kept.Kept, turn: order.Turn, reservation: model.Reservation) ->
         group, place = job.groups[member.group], reservation.groups[member.group]
         if problem := claims.misplaced(known, group, place, member):
             return problem
-    return ""
+    return "" if siting.holds(known.world.stage, turn.gang, reservation.groups) else claims.APART
 
 
 def _rank(keeping: guests.Keeping) -> order.Rank:

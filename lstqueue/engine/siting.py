@@ -6,10 +6,76 @@ How places are searched is in `topology.search`; nothing is charged here.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from lstqueue.engine import gangs
-from lstqueue.topology import capacity, search, tree, wanted
+import numpy as np
+
+from lstqueue.engine import gangs, model
+from lstqueue.topology import bandwidth, capacity, described, search, table, tree, wanted
 from lstqueue.topology.table import Ints, Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The nodes as columns, what they have of some resources, and the interconnect; None: none is known."""
+
+    nodes: table.NodeTable
+    resources: tuple[str, ...]
+    allocatable: Ints
+    fabric: tree.Tree | None
+
+
+def holds(stage: Stage, gang: gangs.Gang, groups: Sequence[model.GroupPlacement]) -> bool:
+    """Whether a place that was found before is still of one domain, and its slices, as the gang asks.
+
+    What its ring gets is not looked at again. Nodes that are not there are the business of others.
+    """
+    fabric, index = stage.fabric, stage.nodes.index
+    if fabric is None:
+        return True
+    for member in gang.members:
+        bound = member.bound
+        places = [
+            index[node] for node, count in groups[member.group].nodes if node in index for _ in range(count)
+        ]
+        if bound.unit > 1:
+            slices = fabric.tiers[bound.slice_tier].within[places]
+            parts = [slices[first : first + bound.unit] for first in range(0, len(places), bound.unit)]
+            if any((part != part[0]).any() for part in parts):
+                return False
+    everywhere = [index[node] for group in groups for node, _ in group.nodes if node in index]
+    required = max((member.bound.required for member in gang.members), default=0)
+    if not required or not everywhere:
+        return True
+    return len(np.unique(fabric.tiers[required].within[everywhere])) == 1
+
+
+def words(stage: Stage, job: model.Job, groups: Sequence[model.GroupPlacement]) -> str:
+    """How good a place is on the interconnect; empty where nothing is known of one, or of a node of it."""
+    found = quality(stage, job, groups)
+    if found is None or stage.fabric is None:
+        return ""
+    return described.place(stage.fabric, *found)
+
+
+def quality(
+    stage: Stage, job: model.Job, groups: Sequence[model.GroupPlacement]
+) -> tuple[bandwidth.Quality, Ints] | None:
+    """How good a place is, and its nodes; None where nothing is known of the interconnect, or of a node."""
+    index, fabric = stage.nodes.index, stage.fabric
+    if fabric is None or any(node not in index for group in groups for node, _ in group.nodes):
+        return None
+    asked: list[wanted.Group] = []
+    parts: Pieces = []
+    for group, place in zip(job.groups, groups, strict=True):
+        requests = dict(group.shape.requests)
+        asked.append(wanted.Group(group.count, tuple(requests.get(name, 0) for name in stage.resources)))
+        nodes = np.array([index[node] for node, _ in place.nodes], dtype=np.int64)
+        parts.append((nodes, np.array([count for _, count in place.nodes], dtype=np.int64)))
+    free = wanted.Free(stage.allocatable, stage.allocatable)
+    found = bandwidth.judge(fabric, free, wanted.Wanted(tuple(asked)), parts)
+    return found, np.unique(np.concatenate([nodes for nodes, _ in parts]))
+
 
 Pieces = list[tuple[Ints, Ints]]
 """(nodes, pods on each) by group, in the order of the groups asked about."""

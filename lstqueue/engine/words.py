@@ -102,6 +102,10 @@ _OF_LABELLED = {
     "spec.estimatedDuration": "annotation lstqueue.dev/estimated-duration of the Job",
     "spec.value": "annotation lstqueue.dev/value of the Job",
     "spec.onMissed": "annotation lstqueue.dev/on-missed of the Job",
+    "spec.topology.required": "annotation lstqueue.dev/topology-required of the Job",
+    "spec.topology.sliceSize": "annotation lstqueue.dev/topology-slice of the Job",
+    "spec.topology.sliceLevel": "annotation lstqueue.dev/topology-slice of the Job",
+    "spec.topology.minBandwidth": "annotation lstqueue.dev/topology-min-bandwidth of the Job",
     "spec.maxRunTime": "annotation lstqueue.dev/max-run-time of the Job",
 }
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lstqueue.interconnect.sources import Source, SourceError
-from lstqueue.topology import bandwidth, domains, search, titles, tree, wanted
+from lstqueue.topology import bandwidth, described, domains, search, tree, wanted
 
 _GANG = re.compile(r"([1-9][0-9]{0,6})x([0-9]{1,4})")
 _SLICE = re.compile(r"([1-9][0-9]{0,6})(?::(.+))?")
@@ -35,7 +35,7 @@ class Asked:
 class Answer:
     """Where the gang goes: (node, pods) pairs of each group in rank order, None when it fits nowhere.
 
-    `all_in` are levels of which every node of it has a domain; one that has none counts as one of its own.
+    `words` say how good that is.
     """
 
     levels: tuple[str, ...]
@@ -43,7 +43,7 @@ class Answer:
     domain: str | None = None
     quality: bandwidth.Quality | None = None
     preferred: bool | None = None
-    all_in: tuple[str, ...] = ()
+    words: str = ""
 
 
 def find(source: Source, asked: Asked) -> Answer:
@@ -69,18 +69,12 @@ def find(source: Source, asked: Asked) -> Answer:
     quality = bandwidth.judge(fabric, free, wants, [(part.nodes, part.pods) for part in place.parts])
     names = source.domains.nodes
     pairs = [zip(part.nodes.tolist(), part.pods.tolist(), strict=True) for part in place.parts]
-    domain = None
-    if quality.level is not None:
-        at = fabric.tiers[quality.level + 1]
-        index = int(at.domain[at.within[place.parts[0].nodes[0]]])
-        domain = source.domains.levels[quality.level].names[index]
     nodes = np.concatenate([part.nodes for part in place.parts])
-    tiers = zip(levels, fabric.tiers[1:], strict=False)
     return Answer(
         levels=levels,
-        all_in=tuple(level for level, at in tiers if (at.domain[at.within[nodes]] >= 0).all()),
+        words=described.place(fabric, quality, nodes),
         groups=tuple(tuple((names[node], pods) for node, pods in part) for part in pairs),
-        domain=domain,
+        domain=described.domain(fabric, quality, nodes),
         quality=quality,
         preferred=None if preferred is None else quality.level is not None and quality.level >= preferred,
     )
@@ -112,15 +106,7 @@ def words(answer: Answer, asked: Asked) -> list[str]:
     if answer.groups is None or found is None:
         where = "" if asked.required is None else f" in one {asked.required}"
         return [f"{' + '.join(asked.gangs)}: does not fit{where} now"]
-    said = [_where(answer, found), f"{found.hops} hops"]
-    if found.ring:
-        said.append(f"ring {titles.rate(found.ring)} GB/s of {titles.rate(found.best or found.ring)}")
-    if found.all_to_all:
-        said.append(f"all-to-all {titles.rate(found.all_to_all)} GB/s a pod")
-    for level, used, fewest in zip(answer.levels, found.used, found.fewest, strict=True):
-        if level in answer.all_in and (used > 1 or level == answer.all_in[-1]):
-            said.append(f"{used} {level} used of {fewest} possible")
-    lines = [f"{' + '.join(asked.gangs)}: {', '.join(said)}"]
+    lines = [f"{' + '.join(asked.gangs)}: {answer.words}"]
     if answer.preferred is False:
         lines.append(f"not in one {asked.preferred}, as was preferred")
     rank = 0
@@ -130,12 +116,6 @@ def words(answer: Answer, asked: Asked) -> list[str]:
             lines.append(f"  {node}: rank {ranks}" if pods == 1 else f"  {node}: ranks {ranks}")
             rank += pods
     return lines
-
-
-def _where(answer: Answer, found: bandwidth.Quality) -> str:
-    if answer.domain is None or found.level is None:
-        return "no one domain"
-    return titles.spoken(answer.levels[found.level], answer.domain)
 
 
 def _wanted(fabric: tree.Tree, asked: Asked) -> wanted.Wanted:

@@ -49,7 +49,8 @@ class GroupAdmission:
 class Admission:
     """The committed decision. `at` is ms since the epoch; `shape` the hash it was decided for.
 
-    `job_uid` is the UID of the object it was decided for, "" for inline gangs.
+    `job_uid` is the UID of the object it was decided for, "" for inline gangs. `topology` says how good the
+    place is.
     """
 
     at: int
@@ -57,6 +58,7 @@ class Admission:
     shape: str
     groups: tuple[GroupAdmission, ...]
     job_uid: str = ""
+    topology: str = ""
 
     def places(self) -> dict[int, tuple[str, str]]:
         """Return (pool, node) of every global rank that it places."""
@@ -357,6 +359,7 @@ def _admission(raw: object) -> Admission | None:
             for group in lenient.objects(raw.get("groups"))
         ),
         job_uid=lenient.text(raw.get("jobUid")),
+        topology=lenient.text(raw.get("topology")),
     )
 
 

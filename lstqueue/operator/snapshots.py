@@ -185,6 +185,7 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         sweep=f"{job.namespace}/{spec.sweep}" if spec.sweep else "",
         sweep_needs=record.wanted,
         spare=record.spare,
+        locality=spec.locality,
     )
 
 

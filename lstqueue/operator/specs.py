@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lstqueue.api import deadlinejob, errors, names, times
+from lstqueue.engine import model
 from lstqueue.jobs import inline
 
 Object = Mapping[str, Any]
@@ -28,7 +29,8 @@ class Spec:
     With a `ref`, `groups` and `shape` are those of the object it names: empty until that was seen. `queue` is
     "" for the namespace's default. `checkpoint` is the interval between two, 0 for none. `deadline_note` says
     how a time of day was taken that clocks skip or have twice, `expired` that the deadline was past from the
-    first. Of the jobs of a `sweep` (of its namespace, "" for none) `need` have to succeed.
+    first. Of the jobs of a `sweep` (of its namespace, "" for none) `need` have to succeed. `locality` is what
+    it asks of the interconnect.
     """
 
     queue: str
@@ -55,6 +57,7 @@ class Spec:
     expired: bool = False
     sweep: str = ""
     need: int = 0
+    locality: model.Locality = model.ANYWHERE
 
 
 def judged(raw: Object, created: int) -> tuple[Spec | None, str]:
@@ -107,4 +110,16 @@ def _spec(raw: Object, base: int) -> Spec:
         expired=deadline is not None and deadline <= base,
         sweep=parsed.sweep.name if parsed.sweep else "",
         need=parsed.sweep.need if parsed.sweep else 0,
+        locality=_locality(parsed.topology),
+    )
+
+
+def _locality(asked: deadlinejob.Topology | None) -> model.Locality:
+    if asked is None:
+        return model.ANYWHERE
+    return model.Locality(
+        required=asked.required or "",
+        slice_size=asked.slice_size or 1,
+        slice_level=asked.slice_level or "",
+        min_bandwidth=asked.min_bandwidth or 0,
     )

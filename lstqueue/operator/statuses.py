@@ -353,6 +353,8 @@ def _admission(admission: ledger.Admission | None) -> Json | None:
     if admission is None:
         return None
     rendered: Json = {"jobUid": admission.job_uid} if admission.job_uid else {}
+    if admission.topology:
+        rendered["topology"] = admission.topology[: base.MESSAGE_LENGTH]
     return rendered | {
         "at": times.format(admission.at),
         "queue": admission.queue,

@@ -191,4 +191,5 @@ def placed(job: ledger.Ledger, admission: model.Admission, *, at: int, unit: str
         shape=job.spec.shape,
         groups=tuple(groups),
         job_uid=unit,
+        topology=admission.topology,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from cases import crd_case, objects
@@ -91,6 +91,7 @@ def runs() -> Iterable[crd_case.Case]:
         yield refused(name, f"sweep.{'need' if 'name' in part else 'name'}", "Required value", sweep=part)
     yield refused("a sweep that needs nothing", "sweep.need", "equal to 1", sweep={"name": "s", "need": 0})
     yield refused("a sweep in capitals", "sweep.name", "should match", sweep={"name": "S", "need": 1})
+    yield from _topologies(refused)
     yield refused("worth nothing", "value", "greater than or equal to 1", value=0)
     yield refused("worth everything", "value", "less than or equal to 1000000", value=1_000_001)
     yield refused("worth a text", "value", "must be of type integer", value="10")
@@ -230,3 +231,30 @@ def queues() -> Iterable[crd_case.Case]:
         "not a duration",
         defaults={"checkpoint": {"interval": "often"}},
     )
+
+
+def _topologies(refused: Callable[..., crd_case.Case]) -> Iterable[crd_case.Case]:
+    yield crd_case.Case("nothing asked of the interconnect", objects.job(topology={}))
+    whole = {"required": "leafgroup", "sliceSize": 2, "sliceLevel": "nvl_1.a", "minBandwidth": "400Gb/s"}
+    pairs = [objects.group("leader", replicas=1), objects.group("worker", replicas=4)]
+    yield crd_case.Case("all that can be asked", objects.job(topology=whole, groups=pairs))
+    yield refused("a level of two words", "topology.required", "should match", topology={"required": "a b"})
+    yield refused(
+        "a level without a name", "topology.required", "at least 1 chars", topology={"required": ""}
+    )
+    yield refused("slices of nothing", "topology.sliceSize", "equal to 1", topology={"sliceSize": 0})
+    yield refused("slices of no size", "topology", "without sliceSize", topology={"sliceLevel": "nvl"})
+    yield refused(
+        "slices that are not whole",
+        "topology.sliceSize",
+        "no multiple of sliceSize",
+        topology={"sliceSize": 3},
+        groups=pairs,
+    )
+    for text in ("40", "0GB/s", "1.5GB/s", "40 GB/s", "40gb/s"):
+        yield refused(
+            f"a bandwidth of {text!r}",
+            "topology.minBandwidth",
+            "not a bandwidth",
+            topology={"minBandwidth": text},
+        )

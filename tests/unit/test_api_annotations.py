@@ -21,6 +21,9 @@ ALL = {
     "lstqueue.dev/max-run-time": "2d",
     "lstqueue.dev/on-missed": "Cancel",
     "lstqueue.dev/on-infeasible": "Reject",
+    "lstqueue.dev/topology-required": "leafgroup",
+    "lstqueue.dev/topology-slice": "4 per nvl",
+    "lstqueue.dev/topology-min-bandwidth": "40GB/s",
     "lstqueue.dev/adopt": "true",
 }
 
@@ -52,6 +55,12 @@ def test_everything_that_can_be_said_becomes_a_spec():
         "maxRunTime": "2d",
         "onMissed": "Cancel",
         "onInfeasible": "Reject",
+        "topology": {
+            "required": "leafgroup",
+            "sliceSize": 4,
+            "sliceLevel": "nvl",
+            "minBandwidth": "40GB/s",
+        },
     }
     assert accepted(reading) == []
 
@@ -99,6 +108,12 @@ def test_a_deadline_is_kept_as_it_was_written():
         ("adopt", "1", "neither true nor false", '"true" or "false"'),
         ("on_missed", "cancel", "not one of the values", "write Demote, Continue or Cancel"),
         ("on_infeasible", "", "not one of the values", "write Queue, BestEffort or Reject"),
+        ("topology_required", "leaf group", "not the name of a level", '"leafgroup"'),
+        ("topology_slice", "0", "not a size of slices", '"4 per leafgroup"'),
+        ("topology_slice", "4 per ", "not a size of slices", '"4 per leafgroup"'),
+        ("topology_slice", "4 per a b", "not the name of a level", '"leafgroup"'),
+        ("topology_min_bandwidth", "40", "not a bandwidth", '"50GB/s"'),
+        ("topology_min_bandwidth", "0GB/s", "not a bandwidth", '"50GB/s"'),
     ],
 )
 def test_what_cannot_be_used_is_left_out_and_told_by_name_with_a_remedy(name, text, problem, remedy):
