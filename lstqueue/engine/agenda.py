@@ -129,7 +129,7 @@ def walk(known: kept.Kept) -> fit.Fitted:
     first: dict[str, str] = {}  # by queue, whose place is kept before all others'
     left = known.config.switches.backfill_most
     for turn in known.line:
-        uid, gang, runs = turn.standing.job.uid, turn.gang, _runs(turn)
+        uid, gang, runs = turn.job.uid, turn.gang, _runs(known, turn)
         if (code := fit.untried(turn, known.possible, known.now) or known.possible.code(gang)) is not None:
             done.codes[uid] = code
             continue
@@ -155,17 +155,17 @@ def walk(known: kept.Kept) -> fit.Fitted:
 
 def _delayed(known: kept.Kept, turn: order.Turn, agenda: Agenda, start: int) -> Place | None:
     """The last place that a job's slack allows; None where it has none beyond `start`."""
-    here, policy = turn.standing, known.config.switches
+    here, policy = known.here(turn), known.config.switches
     if policy.backfill is not switches.Backfill.SLACK:
         return None
     limit = here.job.submit + policy.backfill_slack if here.slack is None else known.now + here.slack
-    return agenda.latest(turn.gang, _runs(turn), start, limit) if limit > start else None
+    return agenda.latest(turn.gang, _runs(known, turn), start, limit) if limit > start else None
 
 
-def _runs(turn: order.Turn) -> int:
+def _runs(known: kept.Kept, turn: order.Turn) -> int:
     """How long a job is expected to hold its place, in ms."""
-    left = turn.standing.left
-    return NEVER if left is None else max(1, turn.standing.job.overhead + left.mid)
+    left = known.here(turn).left
+    return NEVER if left is None else max(1, turn.job.overhead + left.mid)
 
 
 def _code(known: kept.Kept, gang: gangs.Gang, *, passed: bool) -> model.Code:

@@ -51,7 +51,7 @@ def walk(known: kept.Kept) -> fit.Fitted:
     lacking: list[order.Turn] = []  # for one of whom a start is to be kept as soon as somebody could pass
     stuck: dict[tuple[str | int, bool], model.Code] = {}
     for turn in known.line:
-        uid, lane = turn.standing.job.uid, turn.lane
+        uid, lane = turn.job.uid, turn.lane
         if (code := fit.untried(turn, known.possible, known.now) or stuck.get((lane, True))) is not None:
             done.codes[uid] = code
             continue
@@ -64,7 +64,8 @@ def walk(known: kept.Kept) -> fit.Fitted:
         if shadow is None:
             shadow = next(filter(None, (_shadow(known, one, started) for one in lacking)), None)
             lacking.clear()
-        ends = NEVER if turn.standing.finish is None else turn.standing.finish.mid
+        finish = known.here(turn).finish
+        ends = NEVER if finish is None else finish.mid
         brief = shadow is None or ends <= shadow.at
         if (code := stuck.get((lane, brief))) is not None:
             done.codes[uid] = code
@@ -75,7 +76,7 @@ def walk(known: kept.Kept) -> fit.Fitted:
             done.placed[uid] = taken
             started.append((ends, room.release_after(turn.gang.queue, taken, free)))
         elif shadow is not None:
-            done.heads[turn.standing.job.queue] = shadow.turn.standing.job.uid
+            done.heads[turn.job.queue] = shadow.turn.job.uid
             done.codes[uid] = stuck[lane, brief] = model.Code.HEAD_OF_LINE
     return done
 

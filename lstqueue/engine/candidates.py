@@ -20,13 +20,13 @@ def in_order(known: kept.Kept) -> Iterator[order.Turn]:
 
 def is_new(turn: order.Turn) -> bool:
     """Whether a job has its first verdict, or the first of an edit or since it may start, to come."""
-    told = turn.standing.job.published
+    told = turn.job.published
     return told.verdict is None or told.code in verdict.NOT_JUDGED
 
 
 def judged(known: kept.Kept, turn: order.Turn) -> bool:
     """Whether a job may be promised some deadline, its own or a later one."""
-    here, job = turn.standing, turn.standing.job
+    here, job = known.here(turn), turn.job
     if job.slot is not None or job.deadline is None or here.left is None or here.finish is None:
         return False
     if turn.strict or not known.queues[job.queue].promises:

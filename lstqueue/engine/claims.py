@@ -20,8 +20,8 @@ from lstqueue.topology import table
 def settle(known: kept.Kept) -> kept.Settled:
     """Decide about every claim, and charge in full those whose owners start."""
     done = kept.Settled()
-    for uid in known.waiting:
-        if known.jobs[uid].state is model.State.CLAIMING and uid not in known.staked:
+    for uid in known.claiming:
+        if uid not in known.staked:
             done.drop[uid] = model.Drop(uid, "It has no claim on record.")
     for uid, stake in known.staked.items():
         if not stake.claim.committed or stake.here.job.not_before > known.now:

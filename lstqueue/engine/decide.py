@@ -111,4 +111,6 @@ def _fit(known: kept.Kept) -> fit.Fitted:
     if known.config.switches.backfill is not None:
         return agenda.walk(known)
     keep = share.Keeper(known).keep
-    return fit.walk(known.line, known.free, known.possible, known.now, keep, known.guests, known.windows)
+    return fit.walk(
+        known.line, known.free, known.possible, known.now, keep, known.guests, known.windows, known.until
+    )

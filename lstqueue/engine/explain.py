@@ -122,7 +122,7 @@ def _ahead(kept: Kept, job: model.Job, gang: gangs.Gang) -> Iterator[model.Block
     mine = _nodes(kept, gang, lasting=True)
     named = 0
     for turn in kept.line:
-        other = turn.standing.job
+        other = turn.job
         if other.uid == job.uid or named == MOST:
             return
         code = kept.codes.get(other.uid)

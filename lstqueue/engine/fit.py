@@ -80,28 +80,29 @@ def walk(
     keep: Callable[[order.Turn], None] = lambda _: None,
     reserved: guests.Guests = guests.NONE,
     opening: windows.Windows = windows.NONE,
+    until: Callable[[order.Turn], int | None] = lambda _: None,
 ) -> Fitted:
     """Admit in order whatever fits, charging `free` as it goes.
 
     `keep` is told who lacks room or quota; `reserved` says where room is kept for somebody, `opening` what
-    windows leave later.
+    windows leave later, and `until` when at the latest somebody will have left who starts now.
     """
     done = Fitted()
     stuck: dict[object, model.Code] = {}
     for turn in line:
-        job = turn.standing.job
+        job = turn.job
         if (code := untried(turn, possible, now)) is not None:
             done.codes[job.uid] = code
         elif turn.lane in stuck:
             never = possible.code(turn.gang) if turn.strict else None
             done.codes[job.uid] = never or stuck[turn.lane]
-        elif not opening.allow(turn.gang, free, windows.until(turn.standing)):
+        elif opening.concern(turn.gang.queue) and not opening.allow(turn.gang, free, until(turn)):
             # Others of its lane may run shorter, so they are tried.
             done.codes[job.uid] = code = possible.code(turn.gang) or model.Code.WINDOW
             if turn.strict and code not in NEVER_FITS:
                 stuck[turn.lane] = model.Code.HEAD_OF_LINE
                 done.heads[turn.lane] = job.uid
-        elif not _places(done, turn, free, reserved, stuck, opening):
+        elif not _places(done, turn, free, reserved, stuck, opening, until):
             if job.uid in done.bound:
                 continue
             code = done.codes[job.uid] = _why(turn.gang, free, possible)
@@ -121,7 +122,7 @@ def untried(turn: order.Turn, possible: Possibility, now: int) -> model.Code | N
         return model.Code.RESOURCE_NOT_IN_QUEUE
     if turn.observed:
         return possible.code(turn.gang) or model.Code.OBSERVING
-    if turn.standing.job.not_before > now:
+    if turn.job.not_before > now:
         return possible.code(turn.gang) or model.Code.BACKING_OFF
     return None
 
@@ -133,9 +134,10 @@ def _places(
     reserved: guests.Guests,
     stuck: dict[object, model.Code],
     opening: windows.Windows,
+    until: Callable[[order.Turn], int | None],
 ) -> bool:
     """Try one job; one that only room kept for others would hold is noted as `bound`."""
-    uid, binding = turn.standing.job.uid, reserved.binding(turn)
+    uid, binding = turn.job.uid, reserved.binding(turn)
     key = turn.lane, binding
     if key in stuck and free.could_place(turn.gang):
         done.codes[uid], done.bound[uid] = stuck[key], binding
@@ -143,7 +145,7 @@ def _places(
     done.tries += 1
     place = functools.partial(reserved.place, turn, free, binding)
     if opening.concern(turn.gang.queue):
-        taken = opening.place(turn.gang.queue, windows.until(turn.standing), free, place)
+        taken = opening.place(turn.gang.queue, until(turn), free, place)
     else:
         taken = place()
     if taken is not None:

@@ -64,7 +64,7 @@ def _foreseeable(known: kept.Kept, *, observed: bool) -> list[order.Turn]:
     for turn in known.line:
         if len(found) == known.config.forecast_depth:
             break
-        uid = turn.standing.job.uid
+        uid = turn.job.uid
         gone = uid in known.fitted.placed or uid in known.staked or known.codes.get(uid) in fit.NEVER_FITS
         if not gone and (observed or not turn.observed):
             found.append(turn)
@@ -76,7 +76,7 @@ def _asks(known: kept.Kept, turn: order.Turn) -> bool:
 
     Why no start can be foreseen is nothing but words, which move no figure that would have them told anew.
     """
-    here, uid = turn.standing, turn.standing.job.uid
+    here, uid = known.here(turn), turn.job.uid
     renewed = uid in known.snapshot.restate and verdict.tells_no_start(here.job.published.verdict)
     return renewed or uid in known.promised.lost or verdict.wants_forecast(here)
 
@@ -108,7 +108,7 @@ def _bound(known: kept.Kept) -> dict[str, int]:
     """When those may start who would fit on room that is kept for others."""
     if not known.fitted.bound:
         return {}
-    turns = {turn.standing.job.uid: turn for turn in known.line}
+    turns = {turn.job.uid: turn for turn in known.line}
     bound = known.fitted.bound.items()
     return {uid: known.guests.latest(turns[uid], binding) for uid, binding in bound}
 
@@ -127,7 +127,7 @@ def _owner(here: Standing, now: int) -> outlook.Outlook:
 
 
 def _uids(turns: list[order.Turn]) -> frozenset[str]:
-    return frozenset(turn.standing.job.uid for turn in turns)
+    return frozenset(turn.job.uid for turn in turns)
 
 
 def _outran(known: kept.Kept) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lstqueue.engine import model, order, rights, room
+from lstqueue.engine import model, order, rights, room, standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +61,24 @@ class Slots(Protocol):
 FREE = Binding()
 
 
+def _unknown(turn: order.Turn) -> standing.Standing:
+    raise ValueError(f"jobs[{turn.job.uid}]: give `find` where room is kept for somebody")
+
+
 class Guests:
     """The reservations that stand, in the order of the line.
 
     `owed` says what of the room that is free now must be free at the start as well: the place, less what
     others are expected to leave there until then. It is asked once a pass, and only if somebody is bound.
-    `yields` says whether an owner (the first) gives way to a job of another queue; `starts` hears who starts.
+    `find` says how somebody in line stands, `yields` whether an owner (the first) gives way to a job of
+    another queue; `starts` hears who starts.
     """
 
     def __init__(
         self,
         keepings: Sequence[Keeping] = (),
         *,
+        find: Callable[[order.Turn], standing.Standing] = _unknown,
         queues: Mapping[str, model.Queue] | None = None,
         config: model.Config | None = None,
         owed: Callable[[Keeping], room.Release] | None = None,
@@ -83,6 +89,7 @@ class Guests:
         self.keepings = tuple(keepings)
         self._queues = {} if queues is None else queues
         self._config = model.Config() if config is None else config
+        self._find = find
         self._ask, self._slots, self._yields, self._starts = owed, slots, yields, starts
         self._owed: dict[int, room.Release] = {}
 
@@ -94,7 +101,7 @@ class Guests:
         return Binding(tuple([i for i, one in enumerate(self.keepings) if self._binds(one, turn)]), ahead)
 
     def _binds(self, keeping: Keeping, turn: order.Turn) -> bool:
-        here, config = turn.standing, self._config
+        here, config = self._find(turn), self._config
         if keeping.turn is turn:
             return False
         tired = keeping.reservation.slips >= config.reserve_slips

@@ -131,7 +131,7 @@ class Kept:
     """What a pass knows. `free` is charged by step 4, so afterwards it is the room that is left.
 
     `jobs` are all of the snapshot in the order of their uids; `lasting` and `standings` those that are not
-    ending. `waiting`, `owning` (who owns room) and `ending` are uids, in their order. `line`
+    ending. `waiting`, `owning` (who owns room), `ending` and `claiming` are uids, in their order. `line`
     are the waiting jobs that may be tried, first to last;
     `codes` says of everyone who stays why. `used` is what bound pods use, with the rows of the ledger.
     `staked` are all claims by uid of the owner, `drained` the suspensions that a queue's administrator asked
@@ -158,10 +158,11 @@ class Kept:
     used: table.Ints
     foreign: table.Ints
     lasting: Mapping[str, standing.Lasting]
-    standings: dict[str, Standing]
+    standings: standing.Standings
     waiting: tuple[str, ...]
     owning: tuple[str, ...]
     ending: tuple[str, ...]
+    claiming: tuple[str, ...]
     wake: int = standing.NEVER
     _placed: list[Standing] | None = None
     staked: dict[str, stakes.Stake] = field(default_factory=dict)
@@ -186,6 +187,14 @@ class Kept:
     sentences: dict[tuple[int, model.Code, bool], str] = field(default_factory=dict)
     calm: room.Room | None = None
     causes: dict[int, list[str]] = field(default_factory=dict)
+
+    def here(self, turn: order.Turn) -> Standing:
+        """How a job in line stands."""
+        return self.standings[turn.job.uid]
+
+    def until(self, turn: order.Turn) -> int | None:
+        """When a job in line would have left at the latest, should it start now (ms since the epoch)."""
+        return windows.until(self.here(turn))
 
     @property
     def placed(self) -> list[Standing]:
@@ -257,6 +266,7 @@ class Kept:
 def survey(snapshot: model.Snapshot, world: memory.World, now: int) -> Kept:
     """Read the nodes, what they hold, what each queue has left, and where everybody stands."""
     world.refresh(now)
+    lasting = world.roster.lasting()
     known = Kept(
         snapshot=snapshot,
         now=now,
@@ -270,16 +280,17 @@ def survey(snapshot: model.Snapshot, world: memory.World, now: int) -> Kept:
         possible=world.possible,
         used=world.used,
         foreign=np.maximum(world.used - world.bound, 0),
-        lasting=world.roster.lasting(),
-        standings=world.roster.standings(),
+        lasting=lasting,
+        standings=standing.Standings(lasting, now),
+        claiming=tuple(sorted(world.claiming)),
         waiting=tuple(world.roster.waiting),
         owning=tuple(world.roster.placed),
         ending=tuple(sorted(world.ending)),
         wake=world.roster.wake(),
     )
-    for uid in known.waiting:
+    for uid in known.claiming:
         here = known.standings[uid]
-        if here.job.state is model.State.CLAIMING and here.job.claim is not None:
+        if here.job.claim is not None:
             known.staked[uid] = world.stake(here, here.job.claim)
     known.free.charge_all([stake.charged for stake in known.staked.values()])
     _open_windows(known)

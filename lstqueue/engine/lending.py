@@ -112,7 +112,7 @@ def started(known: kept.Kept, turn: order.Turn, taken: room.Placement) -> None:
     """Count a job of a cohort that starts, as soon as it does."""
     found = known.lendings.get(known.queues[turn.gang.queue].account)
     if found is not None:
-        found.add(turn.standing, tuple(pair for part in taken for pair in part.option.charges))
+        found.add(known.here(turn), tuple(pair for part in taken for pair in part.option.charges))
 
 
 def fits(charges: quota.Charges, left: Mapping[int, int]) -> bool:

@@ -5,48 +5,65 @@ Not in line are those who may not start whatever room there is, and owners of cl
 
 from __future__ import annotations
 
+import operator
+
 from lstqueue.engine import kept, model, order, share, windows
+
+_RANK = operator.attrgetter("rank")
 
 
 def step(known: kept.Kept) -> None:
     """Line up those who wait."""
-    trying, waiting = [], model.State.WAITING
-    open_to_all = {name for name, queue in known.queues.items() if order.bars_nobody(queue)}
-    for uid in known.waiting:
-        here = known.standings[uid]
-        job = here.job
-        plain = job.state is waiting and job.queue in open_to_all
-        if not plain and (code := _barred(known, job)) is not None:
-            known.codes[uid] = code
-        elif uid not in known.claims.admit and uid not in known.promised.claim:
-            trying.append(here)
-    known.heads = share.find(known, trying)
-    favoured, ranks = share.favoured(known), known.world.ranks
-    known.line = order.line_up(trying, known.queues, known.gangs, known.config, ranks, favoured)
+    lineup = known.world.lineup
+    lineup.refresh(known.lasting, known.standings, known.gangs)
+    known.codes |= lineup.barred
+    for uid in known.claiming:
+        if uid not in known.claims.admit:
+            known.codes[uid] = model.Code.CLAIMING
+    known.heads = share.find(known, lineup.sharing - known.promised.claim.keys())
+    known.line = _moved(known) if _moves(known) else lineup.turns
     _rouse_the_urgent(known)
     if known.windows is not windows.NONE:
         _rouse_for_windows(known)
 
 
-def _barred(known: kept.Kept, job: model.Job) -> model.Code | None:
-    """Why a job does not stand in line; None when it does, or starts where it claimed."""
-    if job.state is not model.State.CLAIMING:
-        return order.barred(job, known.queues)
-    return None if job.uid in known.claims.admit else model.Code.CLAIMING
+def _moves(known: kept.Kept) -> bool:
+    """Whether somebody does not stand where all of the time before says."""
+    return bool(known.shedding.given or known.heads or known.promised.claim)
+
+
+def _moved(known: kept.Kept) -> list[order.Turn]:
+    """The line with those given up and the heads of the best-effort share where they stand in this pass.
+
+    Not in it are those whose slots have come, since they claim these.
+    """
+    lineup, away = known.world.lineup, known.promised.claim
+    elsewhere: dict[str, order.Turn] = {}
+    for uid in known.shedding.given:
+        if (turn := lineup.given_up(known.standings[uid])) is not None:
+            elsewhere[uid] = turn
+    for uid, rank in share.favoured(known).items():
+        if (turn := lineup.turn(uid)) is not None:
+            elsewhere[uid] = order.moved(turn, rank)
+    found = [turn for turn in lineup.turns if (uid := turn.job.uid) not in elsewhere and uid not in away]
+    found += [turn for uid, turn in elsewhere.items() if uid not in away]
+    found.sort(key=_RANK)
+    return found
 
 
 def _rouse_the_urgent(known: kept.Kept) -> None:
     """Look again when the first of those who wait becomes urgent, where a policy has such a rule."""
     urgent = known.config.switches.urgent
     for turn in known.line if urgent is not None else ():
-        if turn.standing.slack is not None and urgent is not None:
-            known.rouse(known.now + turn.standing.slack - urgent)
+        slack = known.here(turn).slack
+        if slack is not None and urgent is not None:
+            known.rouse(known.now + slack - urgent)
 
 
 def _rouse_for_windows(known: kept.Kept) -> None:
     """Look again when one of those who wait would not be through any more before a window begins."""
     for turn in known.line:
-        until = windows.until(turn.standing)
+        until = known.until(turn)
         if until is not None and known.windows.concern(turn.gang.queue):
             for crossing in known.windows.crossings(turn.gang.queue, until - known.now):
                 known.rouse(crossing)

@@ -31,9 +31,9 @@ from lstqueue.engine import (
     holdings,
     kinds,
     leavers,
+    lineup,
     means,
     model,
-    order,
     owings,
     quota,
     room,
@@ -129,7 +129,8 @@ class World:
         self.roster = roster.Roster(config)
         self.ending: set[str] = set()
         self.states: Counter[model.State] = Counter()
-        self.ranks: dict[str, tuple[model.Band, order.Rank]] = {}
+        self.lineup = lineup.Lineup(config, queues)
+        self.claiming: set[str] = set()
         self.reserved: set[str] = set()
         self.slotted: set[str] = set()
         self.quiet: dict[str, tuple[standing.Lasting, model.Band, model.Code | None]] = {}
@@ -197,9 +198,8 @@ class World:
                 self._forget(uid)
         for uid in gone:
             self.roster.drop(uid)
-        for roll in self._rolls.values():
-            roll.change(changed)
-            roll.change(gone)
+        self._note(changed)
+        self._note(gone)
 
     def take_in(
         self, jobs: Mapping[str, model.Job], changed: Iterable[str], nodes: Mapping[str, Node]
@@ -214,6 +214,8 @@ class World:
                 self.roster.drop(uid)
             else:
                 self.roster.change(uid)
+            if job.state is model.State.CLAIMING:
+                self.claiming.add(uid)
             if job.reservation is not None:
                 self.reserved.add(uid)
             if job.slot is not None:
@@ -234,6 +236,12 @@ class World:
             self._ledger = self._ledger.widened(rows)
         self._ledger.settle(self.allocatable - self.used - self._holdings.held)
 
+    def _note(self, uids: Collection[str]) -> None:
+        """Have who is new, another or gone be put in or taken out of what is kept in order."""
+        self.lineup.change(uids)
+        for roll in self._rolls.values():
+            roll.change(uids)
+
     def _ask(self, job: model.Job, sign: int) -> None:
         """Count what a job asks for, if that makes a difference."""
         for name in _asked((job,), self.queues) if _asks(job, self.queues) else ():
@@ -253,7 +261,6 @@ class World:
     def _forget(self, uid: str) -> None:
         tables: tuple[MutableMapping[str, Any], ...] = (
             self.gangs,
-            self.ranks,
             self.quiet,
             self.stuck.rows,
             self._releases,
@@ -272,6 +279,7 @@ class World:
         self.settled.discard(uid)
         self.fixed.discard(uid)
         self.ending.discard(uid)
+        self.claiming.discard(uid)
         self.muffled.discard(uid)
 
     # Asking
@@ -298,8 +306,7 @@ class World:
         found = self.roster.refresh(self.jobs, now)
         self.counted.change(found)
         self.leavers.change(found)
-        for roll in self._rolls.values():
-            roll.change(found)
+        self._note(found)
         if not self.slotted.isdisjoint(found):
             self._tenured = 0, 0
 

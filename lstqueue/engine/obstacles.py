@@ -198,11 +198,11 @@ def _in_line(kept: Kept, job: model.Job) -> Iterator[str]:
         return
     ahead: list[model.Job] = []
     for turn in kept.line:
-        other = turn.standing.job
+        other = turn.job
         if other.uid == job.uid or len(ahead) > SHOWN:
             break
         waits = other.uid not in kept.fitted.placed and kept.codes.get(other.uid) not in fit.NEVER_FITS
-        if waits and turn.standing.finish is None:
+        if waits and kept.here(turn).finish is None:
             ahead.append(other)
     several = "and others are ahead of it" if len(ahead) > SHOWN else "are ahead of it"
     yield from _no_estimate(ahead[:SHOWN], "is ahead of it", several)

@@ -12,8 +12,7 @@ which are all times in ms; keys of queues with different orders are compared as 
 from __future__ import annotations
 
 import dataclasses
-import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lstqueue.engine import estimate, gangs, model, standing
@@ -23,12 +22,11 @@ Rank = tuple[int, int, int, int, int, int, str]
 """(-effective tier, band, key, D, -g, submit, uid); the lower goes first, no two are equal."""
 
 
-NOBODY: Mapping[str, Rank] = types.MappingProxyType({})
-
-
 @dataclass(slots=True)
 class Turn:
-    """One waiting job's place in the line.
+    """One waiting job's place in the line. Kept between passes, so it says nothing that time changes.
+
+    `asks_from` is when the job may have others suspended (ms since the epoch), None: never as it stands.
 
     Of the jobs of one `lane` only the first may be tried: equal gangs of a queue share a lane, since what
     does not fit once does not fit twice; a strict fifo queue is one lane, since its head blocks the others.
@@ -36,13 +34,19 @@ class Turn:
     """
 
     rank: Rank
-    standing: standing.Standing
+    job: model.Job
     gang: gangs.Gang
     lane: str | int
     order: model.Order
     observed: bool
     strict: bool
     """Whether it holds up everybody behind it in its queue."""
+    asks_from: int | None
+
+
+def moved(turn: Turn, rank: Rank) -> Turn:
+    """The same job elsewhere in line."""
+    return dataclasses.replace(turn, rank=rank)
 
 
 def policy(queue: model.Queue, config: model.Config) -> model.Order:
@@ -153,47 +157,10 @@ def tier(here: standing.Standing) -> int:
     return importance if here.band is model.Band.DEADLINE else min(importance, 0)
 
 
-def line_up(
-    waiting: Iterable[standing.Standing],
-    queues: Mapping[str, model.Queue],
-    gangs_of: Mapping[str, gangs.Gang],
-    config: model.Config,
-    ranks: dict[str, tuple[model.Band, Rank]],
-    favoured: Mapping[str, Rank] = NOBODY,
-) -> list[Turn]:
-    """Sort those who wait and may be tried, first to last.
-
-    `ranks` are those found before, by uid and with the band they are for; time alone changes none. Those who
-    are `favoured` (uids) stand elsewhere.
-    """
-    houses = {name: _house(queue, config) for name, queue in queues.items()}
-    moves = config.switches.urgent is not None
-    turns: list[Turn] = []
-    for here in waiting:
-        job, band = here.job, here.band
-        uid, name = job.uid, job.queue
-        gang, (order, strict, observed) = gangs_of[uid], houses[name]
-        known = ranks.get(uid)
-        if known is None or known[0] is not band or moves:
-            known = ranks[uid] = band, rank(order, here, gang.share, config)
-        lane = name if strict else id(gang)
-        turns.append(Turn(known[1], here, gang, lane, order, observed, strict))
-    for turn in turns if favoured else ():
-        turn.rank = favoured.get(turn.standing.job.uid, turn.rank)
-    turns.sort(key=_rank)
-    return turns
-
-
-def _house(queue: model.Queue, config: model.Config) -> tuple[model.Order, bool, bool]:
-    """What a queue says of all who stand in line in it: order, whether it is strict, whether it observes."""
-    order = policy(queue, config)
-    return order, is_strict(order, config), queue.observed
-
-
 def keeps_place(line: Sequence[Turn], index: int, deadline: int, now: int, config: model.Config) -> bool:
     """Whether `line[index]` would stay where it is if its deadline were `deadline` (ms since the epoch)."""
     turn = line[index]
-    moved = dataclasses.replace(turn.standing.job, deadline=deadline, published=model.Published())
+    moved = dataclasses.replace(turn.job, deadline=deadline, published=model.Published())
     here = standing.refresh(moved, now, config)
     new = rank(turn.order, here, turn.gang.share, config)
     before = index == 0 or line[index - 1].rank < new
@@ -214,12 +181,3 @@ def barred(job: model.Job, queues: Mapping[str, model.Queue]) -> model.Code | No
     if queue.max_importance is not None and job.importance > queue.max_importance:
         return model.Code.IMPORTANCE_TOO_HIGH
     return None
-
-
-def bars_nobody(queue: model.Queue) -> bool:
-    """Whether whoever waits in a queue that is there, and is not held back itself, stands in line."""
-    return not (queue.conflict or queue.held or queue.drained) and queue.max_importance is None
-
-
-def _rank(turn: Turn) -> Rank:
-    return turn.rank

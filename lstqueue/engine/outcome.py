@@ -41,7 +41,7 @@ def _admissions(known: kept.Kept) -> tuple[model.Admission, ...]:
         words = siting.words(known.world.stage, job, stake.claim.groups)
         found.append(model.Admission(uid, job.queue, stake.claim.groups, words))
     for turn in known.line:
-        job = turn.standing.job
+        job = turn.job
         if job.uid in known.fitted.placed:
             groups = room.by_group(known.fitted.placed[job.uid], known.nodes)
             placed = tuple(groups[index] for index in range(len(job.groups)))

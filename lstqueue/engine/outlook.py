@@ -10,8 +10,7 @@ import bisect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from lstqueue.engine import estimate, forecast, model, order, room, stakes, windows
-from lstqueue.engine.standing import Standing
+from lstqueue.engine import estimate, forecast, model, order, room, stakes, standing, windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class Scene:
     free: room.Room
     jobs: Collection[model.Job]
     release: Callable[[model.Job], room.Release]
-    standings: Mapping[str, Standing]
+    standings: standing.Standings
     line: Sequence[order.Turn]
     placed: Mapping[str, room.Placement]
     starting: Sequence[stakes.Stake]
@@ -65,13 +64,13 @@ def foresee(scene: Scene, asked: frozenset[str]) -> dict[str, Outlook]:
         Outlooks by uid, for every asked job in line.
     """
     turns = scene.line
-    wanted = [turn for turn in turns if turn.standing.job.uid in asked]
+    wanted = [turn for turn in turns if turn.job.uid in asked]
     ghosts, ghost_of = _ghosts(turns, wanted)
     leaving = ends(scene)
     free = scene.free.copy()
     for stake in scene.claims:
         free.charge(stake.rest)
-    entrants = [_entrant(turn, asked, ghost_of, scene.bound) for turn in turns]
+    entrants = [_entrant(turn, scene, asked, ghost_of) for turn in turns]
     stage = forecast.Stage(entrants, ghosts, scene.now)
     rounds = [
         forecast.simulate(
@@ -82,7 +81,7 @@ def foresee(scene: Scene, asked: frozenset[str]) -> dict[str, Outlook]:
     last = rounds[-1].ghosts
     seen: dict[str, Outlook] = {}
     for index, turn in enumerate(turns):
-        uid = turn.standing.job.uid
+        uid = turn.job.uid
         if uid in asked:
             starts = [played.entrants.get(index) for played in rounds]
             seen[uid] = _outlook(scene, index, starts, last.get(ghost_of.get(uid, -1)))
@@ -104,7 +103,7 @@ _LO, _MID, _HI = 0, 1, 2
 
 def _needed(scene: Scene) -> tuple[int, ...]:
     """Quantiles worth playing: with exact estimates all three are the same."""
-    for here in scene.standings.values():
+    for here in scene.standings.bases():
         if here.finish is not None and here.finish.lo != here.finish.hi:
             return _LO, _MID, _HI
     return (_HI,)
@@ -148,13 +147,13 @@ def of_placed(scene: Scene) -> list[End]:
 
 
 def _entrant(
-    turn: order.Turn, asked: frozenset[str], ghost_of: Mapping[str, int], bound: Mapping[str, int]
+    turn: order.Turn, scene: Scene, asked: frozenset[str], ghost_of: Mapping[str, int]
 ) -> forecast.Entrant:
-    job, left = turn.standing.job, turn.standing.left
+    job, left = turn.job, scene.standings[turn.job.uid].left
     durations = None
     if left is not None:
         durations = (job.overhead + left.lo, job.overhead + left.mid, job.overhead + left.hi)
-    ready = max(job.not_before, bound.get(job.uid, 0))
+    ready = max(job.not_before, scene.bound.get(job.uid, 0))
     ghost, deadline = ghost_of.get(job.uid, -1), job.deadline or 0
     return forecast.Entrant(turn.gang, turn.lane, ready, durations, job.uid in asked, ghost, deadline)
 
@@ -167,7 +166,7 @@ def _ghosts(
     index_of: dict[tuple[int, int], int] = {}
     ghost_of: dict[str, int] = {}
     for turn in wanted:
-        job = turn.standing.job
+        job = turn.job
         if turn.strict or job.deadline is None or job.estimate is None:
             continue
         key = (id(turn.gang), job.importance)
@@ -188,8 +187,8 @@ def _outlook(scene: Scene, index: int, starts: list[int | None], ghost: int | No
     last = scene.windows.horizon(scene.line[index].gang.queue)
     # After the last window that is known come others that are not.
     known = [start for start in starts if start is not None and (last is None or start < last)]
-    job = scene.line[index].standing.job
-    run = scene.line[index].standing.left
+    job = scene.line[index].job
+    run = scene.standings[job.uid].left
     slowest = None if run is None else job.overhead + run.hi
     if last is not None:
         ghost = None  # it runs for no time, so no window is in its way

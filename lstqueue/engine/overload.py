@@ -43,7 +43,7 @@ class Scene:
     """
 
     lasting: Mapping[str, standing.Lasting]
-    standings: dict[str, Standing]
+    standings: standing.Standings
     queues: Mapping[str, model.Queue]
     gangs: Mapping[str, gangs.Gang]
     possible: fit.Possibility

@@ -45,7 +45,7 @@ def waiting(kept: Kept, here: Standing, code: model.Code) -> str:
 
 def _lent(kept: Kept, here: Standing) -> str:
     """What keeps a job from what its queue has lent."""
-    turn = next((one for one in kept.line if one.standing.job.uid == here.job.uid), None)
+    turn = next((one for one in kept.line if one.job.uid == here.job.uid), None)
     queue = kept.queues[here.job.queue]
     if turn is None or not queue.reclaims:
         return f' Queue "{queue.name}" takes nothing back that it lent.'

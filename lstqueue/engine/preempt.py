@@ -11,7 +11,7 @@ Nobody is suspended here either: a claim is planned, and once it is written its 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -44,21 +44,21 @@ Found = tuple[list[int], room.Placement]
 def step(known: kept.Kept) -> kept.Preempted:
     """Find claims for those at their last moment, charging them as it goes."""
     done = kept.Preempted()
-    lacking = [turn for turn in known.line if known.codes.get(turn.standing.job.uid) in LACKING]
-    bound = [turn for turn in known.line if turn.standing.job.uid in known.fitted.bound]
-    early = {turn.standing.job.uid: _early(known, turn) for turn in (*lacking, *bound)}
-    may = {uid for turn in lacking if _is_entitled(early[uid := turn.standing.job.uid])}
-    _look_at_triggers(known, early.values())
+    lacking = [turn for turn in known.line if known.codes.get(turn.job.uid) in LACKING]
+    kept_out = known.fitted.bound
+    bound = [turn for turn in known.line if turn.job.uid in kept_out] if kept_out else []
+    may = {turn.job.uid for turn in lacking if turn.asks_from is not None and turn.asks_from <= known.now}
+    _look_at_triggers(known, [*lacking, *bound])
     known.lendings.clear()  # who was admitted since counts
     lends = any(map(functools.partial(reclaim.shares, known), known.queues))
-    lent = {turn.standing.job.uid for turn in lacking if lends and reclaim.may(known, turn)}
+    lent = {turn.job.uid for turn in lacking if lends and reclaim.may(known, turn)}
     left, search = len(may | lent), _Search(known)
     going = leaving(known) if left else []
     soon = _soon(known, going) if going else None
     for turn in lacking:
         if not left:
             break
-        uid = turn.standing.job.uid
+        uid = turn.job.uid
         comes = None if soon is None else soon.place(turn.gang)
         if uid not in may and uid not in lent:
             continue
@@ -76,31 +76,15 @@ def step(known: kept.Kept) -> kept.Preempted:
     return done
 
 
-def _is_entitled(early: int | None) -> bool:
-    """Whether a job that lacks something may have others suspended now."""
-    return early is not None and early <= 0
-
-
-def _look_at_triggers(known: kept.Kept, waits: Collection[int | None]) -> None:
+def _look_at_triggers(known: kept.Kept, turns: Sequence[order.Turn]) -> None:
     """Have a pass look when the next of them may have others suspended, be it for room kept for another."""
-    known.rouse(known.now + min((wait for wait in waits if wait is not None and wait > 0), default=0))
-
-
-def _early(known: kept.Kept, turn: order.Turn) -> int | None:
-    """For how many ms a job may have nobody suspended yet: none when <= 0, None when it never may."""
-    here, config = turn.standing, known.config
-    if here.slack is None and not config.switches.by_rank:
-        return None  # without a deadline, as much of a long line is
-    if rights.refusal(here, known.queues[turn.gang.queue], config) is not None:
-        return None
-    if config.switches.by_rank:
-        return 0
-    return None if here.slack is None else here.slack - rights.trigger(here, config)
+    times = [turn.asks_from for turn in turns if turn.asks_from is not None and turn.asks_from > known.now]
+    known.rouse(min(times, default=0))
 
 
 def _patient(known: kept.Kept, turn: order.Turn, done: kept.Preempted) -> bool:
     """Whether a job for which room is leaving can wait for it; so it does, until it presses."""
-    here = turn.standing
+    here = known.here(turn)
     if known.config.switches.by_rank:
         return True
     if here.slack is not None and here.slack <= known.config.pressing and not here.hopeless:
@@ -113,7 +97,7 @@ def _patient(known: kept.Kept, turn: order.Turn, done: kept.Preempted) -> bool:
 
 def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preempted) -> stakes.Stake | None:
     """Have others suspended for a job if that helps, and charge its claim."""
-    here, config = turn.standing, known.config
+    here, config = known.here(turn), known.config
     who = rights.candidate(here, known.queues[turn.gang.queue], rank=known.rank_of(here))
     done.searches += 1
     herd = known.herd(turn.gang.queue)
@@ -131,7 +115,7 @@ def _claim_in_cohort(
     known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preempted, *, triggered: bool
 ) -> stakes.Stake | None:
     """The same where victims may be of other queues, by one way after the other."""
-    here, config, queue = turn.standing, known.config, turn.gang.queue
+    here, config, queue = known.here(turn), known.config, turn.gang.queue
     done.searches += 1
     herd = known.herd(queue)
     for way in reclaim.ways(known, turn, triggered=triggered):
@@ -153,7 +137,7 @@ def _claim_in_cohort(
 
 def _made(known: kept.Kept, turn: order.Turn, found: Found, done: kept.Preempted) -> stakes.Stake | None:
     """Charge the claim that was found, unless a promise does not allow it."""
-    here, herd, (chosen, placement) = turn.standing, known.herd(turn.gang.queue), found
+    here, herd, (chosen, placement) = known.here(turn), known.herd(turn.gang.queue), found
     later = max(herd.here[i].job.grace for i in chosen)
     if not slots.lets(known, turn, placement, later=later):
         return None
@@ -229,7 +213,7 @@ class _Search:
         if mask is herd.nobody:
             return None
         gang = turn.gang
-        windowed = self._known.windows.least(gang.queue, windows.until(turn.standing))
+        windowed = self._known.windows.least(gang.queue, self._known.until(turn))
         key = id(gang), kind, tuple(windowed.items())
         failed = self._failed.get(key)
         if not mask.any() or (failed is not None and not (mask & ~failed).any()):

@@ -322,12 +322,12 @@ def step(known: kept.Kept) -> None:
     if looked:
         slots.complete(known)
     for turn in looked:
-        here = turn.standing
+        here = known.here(turn)
         if here.job.uid not in known.promised.made and candidates.in_time(here):
             _promise(known, [here] if not here.job.sweep else sweeps.missing(known, here.job))
     for turn in looked:
-        if turn.standing.job.uid not in known.promised.made:
-            known.promised.soonest[turn.standing.job.uid] = _soonest(known, turn)
+        if turn.job.uid not in known.promised.made:
+            known.promised.soonest[turn.job.uid] = _soonest(known, turn)
 
 
 def _promise(known: kept.Kept, together: Sequence[standing.Standing]) -> None:
@@ -441,7 +441,7 @@ def _soonest(known: kept.Kept, turn: order.Turn) -> int | None:
 
     Of one of a sweep it is not known, since it would be that of all of them.
     """
-    here, job = turn.standing, turn.standing.job
+    here, job = known.here(turn), turn.job
     starts = job.uid in known.fitted.placed or job.uid in known.staked or bool(job.sweep)
     firm = _firm(known, job, turn.gang)
     if starts or here.left is None or job.deadline is None or firm is None:

@@ -62,7 +62,7 @@ def shares(known: kept.Kept, queue: str) -> bool:
 
 def may(known: kept.Kept, turn: order.Turn) -> bool:
     """Whether a job that lacks something could be nominal, and so take back what was lent, now or later."""
-    here, queue = turn.standing, known.queues[turn.gang.queue]
+    here, queue = known.here(turn), known.queues[turn.gang.queue]
     if not known.config.reclaims or not queue.reclaims or not shares(known, queue.name):
         return False
     if here.job.failed_starts >= known.config.failed_starts_most or turn.observed:
@@ -75,13 +75,13 @@ def comes_before(known: kept.Kept, owner: order.Turn, turn: order.Turn) -> bool:
     house, other = known.queues[turn.gang.queue], known.queues[owner.gang.queue]
     if house is other or not cohorts.together(house, other) or not may(known, turn):
         return False
-    left = lending.of(known, other.name).left(owner.standing)
+    left = lending.of(known, other.name).left(known.here(owner))
     return not _could_be_nominal(owner.gang, left)
 
 
 def ways(known: kept.Kept, turn: order.Turn, *, triggered: bool) -> Iterator[Way]:
     """The ways open to a job, in the order in which they are to be tried."""
-    here, queue = turn.standing, turn.gang.queue
+    here, queue = known.here(turn), turn.gang.queue
     herd, lends = known.herd(queue), lending.of(known, queue)
     left = lends.left(here)
     borrowed = _borrowed(known, herd, queue, lends)
@@ -112,7 +112,7 @@ def borrowers(known: kept.Kept, turn: order.Turn) -> tuple[int, int, int]:
         (jobs that run on borrowed quota in other queues, how many of them may be suspended for it now, when
         (ms since the epoch) its queue may take back at the earliest).
     """
-    here, queue = turn.standing, turn.gang.queue
+    here, queue = known.here(turn), turn.gang.queue
     herd = known.herd(queue)
     borrowed = _borrowed(known, herd, queue, lending.of(known, queue))
     able = borrowed & _returnable(known, herd, here, queue) & ~herd.claimed
@@ -126,7 +126,7 @@ def holds(known: kept.Kept, turn: order.Turn, way: Way, found: tuple[list[int], 
         return True
     here = known.herd(turn.gang.queue).here
     gone = frozenset(here[i].job.uid for i in chosen)
-    left = lending.of(known, turn.gang.queue).left(turn.standing, without=gone)
+    left = lending.of(known, turn.gang.queue).left(known.here(turn), without=gone)
     sums: dict[int, int] = {}
     for part in placement:
         for slot, amount in part.option.charges:

@@ -53,7 +53,7 @@ def settle(known: kept.Kept) -> guests.Guests:
     ahead = slots.Respect(known) if known.promised.owed else None
     if not uids and ahead is None:
         return guests.NONE
-    turns = {turn.standing.job.uid: turn for turn in known.line}
+    turns = {turn.job.uid: turn for turn in known.line}
     found: list[guests.Keeping] = []
     for uid in uids:
         job, turn = known.jobs[uid], turns.get(uid)
@@ -68,6 +68,7 @@ def settle(known: kept.Kept) -> guests.Guests:
         known.lendings.clear()  # who stands in line by the best-effort share is known since
     return guests.Guests(
         found,
+        find=known.here,
         queues=known.queues,
         config=known.config,
         owed=lambda keeping: _owed(known, keeping),
@@ -82,7 +83,7 @@ _ABSENT = "It does not stand in line."
 
 def _void(known: kept.Kept, turn: order.Turn, reservation: model.Reservation) -> str:
     """Why nothing is kept for a job any more; empty when it is."""
-    here, job = turn.standing, turn.standing.job
+    here, job = known.here(turn), turn.job
     if not known.config.reserve_most:
         return "No room is kept for anybody."
     if turn.observed or job.not_before > known.now:
@@ -142,7 +143,7 @@ def step(known: kept.Kept) -> kept.Reservations:
 
 def _waits_for_room(known: kept.Kept, turn: order.Turn) -> bool:
     """Whether a job is one to keep room for, if there is some to keep."""
-    here, code = turn.standing, known.codes.get(turn.standing.job.uid)
+    here, code = known.here(turn), known.codes.get(turn.job.uid)
     if here.band is not model.Band.DEADLINE or here.slack is None or here.hopeless:
         return False
     if code not in preempt.LACKING:
@@ -177,7 +178,7 @@ class _Keeper:
         self._departures = departures.Departures()
         self._leaving: list[tuple[int, room.Release]] = []
         starting = known.fitted.placed.keys() | known.staked.keys()
-        before = {one.turn.standing.job.uid: one for one in known.guests.keepings}
+        before = {one.turn.job.uid: one for one in known.guests.keepings}
         self._before = {uid: one for uid, one in before.items() if uid not in starting}
         self._pools = {pool.selector for queue in known.queues.values() for pool in queue.pools}
         self._heads: Counter[Selector] = Counter()
@@ -203,14 +204,14 @@ class _Keeper:
             return
         self._count(turn)
         self._future()
-        before = self._before.pop(turn.standing.job.uid, None)
+        before = self._before.pop(turn.job.uid, None)
         if before is not None and self._holds(before):
             self._future().charge(before.whole)
             self._known.rouse(self._drifts(before.reservation.start + config.claim_margin))
         elif (found := self._search(turn)) is not None:
             self._note(turn, found, slips=0 if before is None else self._slips(before.reservation))
         elif before is not None:
-            self._before[turn.standing.job.uid] = before
+            self._before[turn.job.uid] = before
 
     def _slips(self, written: model.Reservation) -> int:
         """How often a reservation was put off, once it is put off or moved."""
@@ -260,7 +261,7 @@ class _Keeper:
         return {pool.selector for pool in self._known.queues[turn.gang.queue].pools if pool.name in names}
 
     def _note(self, turn: order.Turn, found: Found, *, slips: int) -> None:
-        known, uid = self._known, turn.standing.job.uid
+        known, uid = self._known, turn.job.uid
         groups, start, whole = found
         self._future().charge(whole)
         known.reservations.lost.pop(uid, None)  # what is made takes its place
@@ -293,8 +294,8 @@ class _Keeper:
         if taken is None:
             return None  # several groups: what fits is not found again in another order of pools
         placed = room.by_group(taken, self._known.nodes)
-        groups = tuple(placed[index] for index in range(len(turn.standing.job.groups)))
-        return groups, start, self._known.world.place(turn.standing.job, groups)
+        groups = tuple(placed[index] for index in range(len(turn.job.groups)))
+        return groups, start, self._known.world.place(turn.job, groups)
 
 
 def _departures(known: kept.Kept, leaving: Iterable[model.Job]) -> departures.Departures:

@@ -11,7 +11,7 @@ import enum
 from dataclasses import dataclass
 
 from lstqueue.engine import model, order
-from lstqueue.engine.standing import Standing
+from lstqueue.engine.standing import Lasting, Standing
 
 
 class Denial(enum.Enum):
@@ -59,6 +59,19 @@ def denial(here: Standing, queue: model.Queue, config: model.Config) -> Denial |
     if denied is None and early and not config.switches.by_rank:
         return Denial.EARLY
     return denied
+
+
+def asks_from(one: Lasting, queue: model.Queue, config: model.Config) -> int | None:
+    """From when on a job that waits may have others suspended (ms since the epoch); None: never.
+
+    That holds as long as the standing lasts, and for whoever is given up as well.
+    """
+    here = one.here
+    if refusal(here, queue, config) is not None:
+        return None
+    if config.switches.by_rank:
+        return one.at
+    return None if here.slack is None else one.at + here.slack - trigger(here, config)
 
 
 def refusal(here: Standing, queue: model.Queue, config: model.Config) -> Denial | None:

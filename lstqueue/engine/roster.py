@@ -31,7 +31,6 @@ class Roster:
         self._config = config
         self._now = -standing.NEVER
         self._lasting: dict[str, standing.Lasting] = {}
-        self._here: dict[str, standing.Standing] = {}
         self._sorted = True
         self._open: set[str] = set()
         self._ends = _Alarms()
@@ -46,7 +45,6 @@ class Roster:
         self._open.discard(uid)
         self.fresh.discard(uid)
         if (one := self._lasting.pop(uid, None)) is not None:
-            del self._here[uid]
             self.resting.discard(uid)
             self._leave(uid, one)
 
@@ -65,7 +63,6 @@ class Roster:
         self.fresh.update(found)
         if not self._sorted:
             self._lasting = dict(sorted(self._lasting.items()))
-            self._here = {uid: one.here for uid, one in self._lasting.items()}
             self._sorted = True
         self._ends.tidy(self._lasting)
         self._wakes.tidy(self._lasting)
@@ -79,13 +76,6 @@ class Roster:
         """Everybody's standing with how long it lasts; the caller's own."""
         return self._lasting.copy()
 
-    def standings(self) -> dict[str, standing.Standing]:
-        """Everybody's standing now; the caller's own."""
-        found, lasting, now = self._here.copy(), self._lasting, self._now
-        for uid in self.waiting:
-            found[uid] = lasting[uid].seen(now)
-        return found
-
     def wake(self) -> int:
         """When time alone makes a difference to somebody's standing first, in ms since the epoch."""
         return self._wakes.first(self._lasting)
@@ -94,7 +84,7 @@ class Roster:
         before = self._lasting.get(uid)
         if before is None and self._lasting and uid < next(reversed(self._lasting)):
             self._sorted = False
-        self._lasting[uid], self._here[uid] = one, one.here
+        self._lasting[uid] = one
         if before is None or before.placed is not one.placed:
             if before is not None:
                 self._leave(uid, before)

@@ -28,7 +28,7 @@ def again(known: kept.Kept) -> list[order.Turn]:
     if early:
         _goes_on(known, before)
         return []
-    turns = {turn.standing.job.uid: turn for turn in known.line if _waits(known, turn)}
+    turns = {turn.job.uid: turn for turn in known.line if _waits(known, turn)}
     ahead = [uid for uid in turns if _is_ahead(uid, before)]
     after = before.after
     chosen = heapq.nsmallest(config.promise_again, ahead, key=lambda uid: (uid <= after, uid))

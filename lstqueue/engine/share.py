@@ -20,7 +20,7 @@ ahead of it over U and the runs that have to end (docs/engine.md).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from lstqueue.engine import departures, kept, model, order, room, standing
 from lstqueue.engine.fit import NEVER_FITS
@@ -38,11 +38,6 @@ def arrival(job: model.Job) -> int:
     its place still, and nobody who becomes late later comes before it.
     """
     return job.submit if job.deadline is None else max(job.submit, job.deadline)
-
-
-def takes_part(here: Standing, config: model.Config) -> bool:
-    """Whether a job is best-effort work."""
-    return here.band is model.Band.REST and (here.slack is None or config.share_late)
 
 
 def age(job: model.Job) -> Age:
@@ -70,22 +65,18 @@ def protect(known: kept.Kept) -> frozenset[str]:
     return frozenset(safe)
 
 
-def find(known: kept.Kept, waiting: Iterable[Standing]) -> dict[str, kept.Head]:
+def find(known: kept.Kept, waiting: Collection[str]) -> dict[str, kept.Head]:
     """The heads by uid: of each queue the oldest that waits and could start, if its elders leave it a part.
 
     Args:
         known: The pass after steps 1 and 2.
-        waiting: Those who stand in line.
+        waiting: Those (uids) who stand in line and take part.
     """
     oldest: dict[str, list[tuple[Age, str]]] = {}
-    shares = {name: _share(queue, known.config) for name, queue in known.queues.items()}
-    if not any(shares.values()):
-        return {}
-    for here in waiting:
-        job = here.job
-        if not shares[job.queue] or job.not_before > known.now:
-            continue
-        if takes_part(here, known.config):
+    shares = {name: _share(queue, known.config) for name, queue in known.queues.items()} if waiting else {}
+    for uid in waiting:
+        job = known.jobs[uid]
+        if shares[job.queue] and job.not_before <= known.now:
             oldest.setdefault(job.queue, []).append((age(job), job.uid))
     found: dict[str, kept.Head] = {}
     if oldest:
@@ -93,9 +84,9 @@ def find(known: kept.Kept, waiting: Iterable[Standing]) -> dict[str, kept.Head]:
         for one in _running(known):
             running.setdefault(one.job.queue, []).append(one)
         for queue, several in oldest.items():
-            uid = _first(known, several)
-            if uid is not None and (head := _head(known, running.get(queue, []), uid, shares[queue])):
-                found[uid] = head
+            first = _first(known, several)
+            if first is not None and (head := _head(known, running.get(queue, []), first, shares[queue])):
+                found[first] = head
                 known.rouse(head.due)
     return found
 
@@ -114,7 +105,7 @@ class Keeper:
 
     def keep(self, turn: order.Turn) -> None:
         """Charge the place where a head that lacks room or quota fits first, beyond what is free."""
-        known, uid = self._known, turn.standing.job.uid
+        known, uid = self._known, turn.job.uid
         head = known.heads.get(uid)
         if head is None or not head.overdue or not known.config.share_keeps:
             return
@@ -170,7 +161,7 @@ def _running(known: kept.Kept) -> list[Standing]:
         return []
     config, queues = known.config, known.queues
     rest = [known.lasting[uid].here for uid in known.world.roster.resting]
-    some = [here for here in rest if takes_part(here, config) and here.job.queue in queues]
+    some = [here for here in rest if standing.is_best_effort(here, config) and here.job.queue in queues]
     return sorted(some, key=_age)
 
 

@@ -77,7 +77,7 @@ def step(scene: overload.Scene) -> Shedding:
     own = {queue.name: _nominal(queue) for queue in scene.queues.values() if queue.account != queue.name}
     given = _Walk(load, scene.counted.jobs(load.asks), tested.exceeded, scene.config, own).run()
     for uid in given:
-        scene.standings[uid] = scene.standings[uid].given_up()
+        scene.standings.give_up(uid)
     # Sums, shares and protected jobs all move with time while there is too much: look at every step.
     return Shedding(given, load.tick + scene.config.shed_step, load.merged)
 

@@ -199,7 +199,7 @@ class Respect:
         """What of the calendar a job has to respect; None: nothing."""
         if not self._ahead:
             return None
-        until, uid = self._until(turn), turn.standing.job.uid
+        until, uid = self._until(turn), turn.job.uid
         first = next((start for start, owner, _ in self._ahead if owner != uid), until)
         if first >= until:
             return None
@@ -212,7 +212,7 @@ class Respect:
 
     def _stays(self, turn: order.Turn) -> bool:
         """Whether one that starts now stays to its end: it cannot leave in time, or its own slot is due."""
-        job, known = turn.standing.job, self._known
+        job, known = turn.job, self._known
         if not known.world.evictable(job):
             return True
         own = known.promised.owed.get(job.uid)
@@ -220,7 +220,7 @@ class Respect:
 
     def _until(self, turn: order.Turn) -> int:
         """Until when a job that starts now may not be told to leave, or cannot."""
-        here, config = turn.standing, self._known.config
+        here, config = self._known.here(turn), self._known.config
         if self._stays(turn):
             last = seats.ends(here, self._known.now, config)
             return standing.NEVER if last is None else last
@@ -236,14 +236,14 @@ class Respect:
         free.release(owed)
         if taken is not None and self._stays(turn):
             for part in room.release_after(turn.gang.queue, taken, free):
-                owing(self._known).add(staying(self._known, turn.standing, part))
+                owing(self._known).add(staying(self._known, self._known.here(turn), part))
         return taken
 
     def clear(self, turn: order.Turn, place: Sequence[room.Release], *, later: int) -> bool:
         """Whether a job may have a place `later` ms from now."""
         if not self._ahead:
             return True
-        uid, now = turn.standing.job.uid, self._known.now
+        uid, now = turn.job.uid, self._known.now
         until = min(self._until(turn) + later, standing.NEVER)
         profile = near(self._known, until)
         with profile.without(uid):
@@ -260,7 +260,7 @@ class Respect:
 
     def _owed(self, turn: order.Turn, free: room.Room) -> room.Release:
         """What of the room that is free now has to be left alone."""
-        until, uid = self._until(turn), turn.standing.job.uid
+        until, uid = self._until(turn), turn.job.uid
         profile = near(self._known, until)
         with profile.without(uid):
             there, left = profile.window(self._known.now, until)
@@ -278,7 +278,7 @@ def lets(known: kept.Kept, turn: order.Turn, placement: room.Placement, *, later
     """
     if not known.promised.owed:
         return True
-    one, config = known.promised.owed.get(turn.standing.job.uid), known.config
+    one, config = known.promised.owed.get(turn.job.uid), known.config
     waits = later + config.claim_margin
     if one is not None and known.now + waits > one.slot.start - config.slot_grace:
         return False

@@ -8,6 +8,7 @@ late, since each try keeps room from others.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lstqueue.engine import estimate, model, slack
@@ -76,6 +77,39 @@ class Lasting:
         return Standing(here.job, here.left, finish, here.slack - by, here.slack_lo - by, here.band)
 
 
+class Standings(Mapping[str, Standing]):
+    """How everybody stands at one time, by uid; found out of whom that is asked, as of few in a long line."""
+
+    __slots__ = ("_known", "_lasting", "_now")
+
+    def __init__(self, lasting: Mapping[str, Lasting], now: int) -> None:
+        self._lasting, self._now = lasting, now
+        self._known: dict[str, Standing] = {}
+
+    def __getitem__(self, uid: str) -> Standing:
+        found = self._known.get(uid)
+        if found is None:
+            found = self._known[uid] = self._lasting[uid].seen(self._now)
+        return found
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._lasting
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._lasting)
+
+    def __len__(self) -> int:
+        return len(self._lasting)
+
+    def bases(self) -> Iterator[Standing]:
+        """The same with the times of those who wait as they were at some time before."""
+        return (self._known.get(uid, one.here) for uid, one in self._lasting.items())
+
+    def give_up(self, uid: str) -> None:
+        """Put a job into band SHED."""
+        self._known[uid] = self[uid].given_up()
+
+
 def lasting(job: model.Job, now: int, config: model.Config) -> Lasting:
     """Refresh one job, and say for how long that stands."""
     here = refresh(job, now, config)
@@ -107,6 +141,11 @@ def refresh(job: model.Job, now: int, config: model.Config) -> Standing:
     timely = timely and job.failed_starts < config.failed_starts_most
     band = model.Band.DEADLINE if timely else model.Band.REST
     return Standing(job, left, finish, job.deadline - finish.mid, slack_lo, band)
+
+
+def is_best_effort(here: Standing, config: model.Config) -> bool:
+    """Whether a job is best-effort work, which has a share of its queue."""
+    return here.band is model.Band.REST and (here.slack is None or config.share_late)
 
 
 def _needed(job: model.Job, config: model.Config) -> int:

@@ -29,10 +29,10 @@ def missing(known: kept.Kept, job: model.Job) -> list[Standing]:
 def _members(known: kept.Kept) -> dict[str, dict[str, order.Turn | None]]:
     """By sweep the uids of those that have a deadline and are not held back, with their turns in line."""
     if known.promised.sweeps is None:
-        turns = {turn.standing.job.uid: turn for turn in known.line if turn.standing.job.sweep}
+        turns = {turn.job.uid: turn for turn in known.line if turn.job.sweep}
         found: dict[str, dict[str, order.Turn | None]] = {}
-        for uid, here in known.standings.items():
-            job = here.job
+        for uid, one in known.lasting.items():
+            job = one.here.job
             if job.sweep and job.deadline is not None and job.state is not model.State.HELD_BACK:
                 found.setdefault(job.sweep, {})[uid] = turns.get(uid)
         known.promised.sweeps = found

@@ -14,16 +14,15 @@ def step(known: kept.Kept) -> dict[str, model.Update]:
     found: dict[str, model.Update] = {}
     # Of those that own room only these can have changed: no code is said of them.
     some = {*known.waiting, *world.roster.fresh, *world.muffled, *given, *renewed}
-    for uid in sorted(some & known.standings.keys()):
-        here = known.standings[uid]
-        said, code, news = quiet.get(uid), codes.get(uid), uid in renewed
-        same = said is not None and said[0] is lasting[uid] and said[1] is here.band and said[2] is code
-        if same and not news:
+    for uid in sorted(some & lasting.keys()):
+        one, said, code, news = lasting[uid], quiet.get(uid), codes.get(uid), uid in renewed
+        band = model.Band.SHED if uid in given else one.here.band
+        if not news and said is not None and said[0] is one and said[1] is band and said[2] is code:
             continue  # nothing has changed since a pass that had nothing to say
-        if (update := _update(known, here)) is not None:
+        if (update := _update(known, known.standings[uid])) is not None:
             found[uid] = update
-        elif not news and (code is not None or lasting[uid].placed):  # others start now, and are news
-            world.hush(uid, lasting[uid], here.band, code)
+        elif not news and (code is not None or one.placed):  # others start now, and are news
+            world.hush(uid, one, band, code)
     return found
 
 

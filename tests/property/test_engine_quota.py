@@ -157,7 +157,7 @@ def agrees(snapshot: model.Snapshot, plan: model.Plan) -> dict[str, model.Job]:
     started: dict[str, model.Job] = {}
     failed: set[tuple[str, tuple[model.Group, ...]]] = set()
     for turn in known.line:
-        one = turn.standing.job
+        one = turn.job
         pools = [
             pool.name for pool in books.teams[one.queue].pools if books.fits(one.queue, asked(one, pool.name))
         ]

@@ -1,0 +1,102 @@
+"""The line of those who wait, kept between passes: a pass puts in and takes out who changed.
+
+Where a job stands in line does not depend on time, and whether it may stand there only on itself and its
+queue. Whom step 2 gives up and the heads of the best-effort share stand elsewhere; a pass moves those in a
+line of its own (`line`). Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import bisect
+import operator
+from collections.abc import Iterable, Mapping
+
+from lstqueue.engine import gangs, model, order, rights, standing
+
+_RANK = operator.attrgetter("rank")
+
+
+class Lineup:
+    """`turns` are those in line, first to last; the list is another whenever they are.
+
+    `barred` says who may not stand in line, and why; `sharing` are those (uids) that take part in the
+    best-effort share.
+    """
+
+    def __init__(self, config: model.Config, queues: Mapping[str, model.Queue]) -> None:
+        self._config, self._queues = config, queues
+        self._open: set[str] = set()
+        self._by_uid: dict[str, order.Turn] = {}
+        self._given_up: dict[str, order.Turn] = {}
+        self._moves = config.switches.urgent is not None
+        self.turns: list[order.Turn] = []
+        self.barred: dict[str, model.Code] = {}
+        self.sharing: set[str] = set()
+
+    def change(self, uids: Iterable[str]) -> None:
+        """Note who is new, another or gone, or stands in another way."""
+        self._open.update(uids)
+
+    def refresh(
+        self,
+        lasting: Mapping[str, standing.Lasting],
+        standings: Mapping[str, standing.Standing],
+        gangs_of: Mapping[str, gangs.Gang],
+    ) -> None:
+        """Put everybody whom that was noted of where they stand now."""
+        if self._moves:  # whoever is urgent goes first, and that comes with time
+            self._open.update(self._by_uid)
+        if not self._open:
+            return
+        self.turns = self.turns.copy()
+        for uid in sorted(self._open):
+            self._leave(uid)
+            one = lasting.get(uid)
+            if one is None or one.placed or one.here.job.state is model.State.CLAIMING:
+                continue
+            if (code := order.barred(one.here.job, self._queues)) is not None:
+                self.barred[uid] = code
+            else:
+                self._enter(uid, one, standings[uid] if self._moves else one.here, gangs_of[uid])
+        self._open.clear()
+
+    def turn(self, uid: str) -> order.Turn | None:
+        """The place of a job as long as it is not given up; None: it is not in line."""
+        return self._by_uid.get(uid)
+
+    def given_up(self, here: standing.Standing) -> order.Turn | None:
+        """The place of a job that is given up; None: it is not in line."""
+        uid = here.job.uid
+        if (turn := self._by_uid.get(uid)) is None:
+            return None
+        found = self._given_up.get(uid)
+        if found is None or self._moves:
+            rank = order.rank(turn.order, here, turn.gang.share, self._config)
+            found = self._given_up[uid] = order.moved(turn, rank)
+        return found
+
+    def _enter(self, uid: str, one: standing.Lasting, here: standing.Standing, gang: gangs.Gang) -> None:
+        queue = self._queues[here.job.queue]
+        policy = order.policy(queue, self._config)
+        strict = order.is_strict(policy, self._config)
+        turn = order.Turn(
+            rank=order.rank(policy, here, gang.share, self._config),
+            job=here.job,
+            gang=gang,
+            lane=queue.name if strict else id(gang),
+            order=policy,
+            observed=queue.observed,
+            strict=strict,
+            asks_from=rights.asks_from(one, queue, self._config),
+        )
+        self._by_uid[uid] = turn
+        bisect.insort(self.turns, turn, key=_RANK)
+        if standing.is_best_effort(here, self._config):
+            self.sharing.add(uid)
+
+    def _leave(self, uid: str) -> None:
+        self.barred.pop(uid, None)
+        self._given_up.pop(uid, None)
+        self.sharing.discard(uid)
+        if (turn := self._by_uid.pop(uid, None)) is not None:
+            del self.turns[bisect.bisect_left(self.turns, turn.rank, key=_RANK)]
