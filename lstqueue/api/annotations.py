@@ -22,6 +22,7 @@ from lstqueue.api import (
     errors,
     field_rules,
     names,
+    percents,
     times,
     zones,
 )
@@ -34,6 +35,8 @@ UNKNOWN = 8
 DEADLINE = f"{names.GROUP}/deadline"
 DEADLINE_IN = f"{names.GROUP}/deadline-in"
 DEADLINE_AT = f"{names.GROUP}/deadline-at"
+PREFERRED = f"{names.GROUP}/topology-preferred"
+MAX_WAIT = f"{names.GROUP}/topology-max-wait"
 ADOPT = f"{names.GROUP}/adopt"
 
 _LEVEL_NAME = "^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
@@ -70,6 +73,11 @@ def read(labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None
         problem = f"is set beside {' and '.join(deadlines[:-1])}, so that it has no deadline now"
         problems.append(errors.Problem(_place(deadlines[-1]), problem, "keep one of them"))
         spec = {key: value for key, value in spec.items() if not key.startswith("deadline")}
+    topology = spec.get("topology", {})
+    if "maxWait" in topology and "preferred" not in topology:
+        problem = "says how long to wait for a domain of a level, and none is preferred"
+        problems.append(errors.Problem(_place(MAX_WAIT), problem, f"set {PREFERRED}, or remove it"))
+        spec["topology"] = {key: value for key, value in topology.items() if key != "maxWait"}
     if ADOPT in given:
         # Only judged here; it is read anew whenever a Job runs that nothing is recorded of.
         _put({}, problems, _place(ADOPT), _flag("adopt"), given[ADOPT])
@@ -171,6 +179,11 @@ def _bandwidth(text: str) -> Mapping[str, Any]:
     return {"topology": {"minBandwidth": text}}
 
 
+def _percent(text: str) -> Mapping[str, Any]:
+    percents.parse(text)
+    return {"topology": {"communicationShare": text}}
+
+
 def _duration(field: str, *, zero: bool = False) -> _Convert:
     def convert(text: str) -> Mapping[str, Any]:
         durations.parse(text, positive=not zero)
@@ -214,7 +227,10 @@ _FIELDS: Mapping[str, _Convert] = MappingProxyType(
         f"{names.GROUP}/value": _value,
         f"{names.GROUP}/sweep": _sweep,
         f"{names.GROUP}/topology-required": _level("required"),
+        PREFERRED: _level("preferred"),
+        MAX_WAIT: _inside("topology", _duration("maxWait", zero=True)),
         f"{names.GROUP}/topology-slice": _slice,
+        f"{names.GROUP}/communication-share": _percent,
         f"{names.GROUP}/topology-min-bandwidth": _bandwidth,
         f"{names.GROUP}/checkpoint-interval": _inside("checkpoint", _duration("interval")),
         f"{names.GROUP}/checkpoint-on-suspend": _inside("checkpoint", _flag("onSuspend")),

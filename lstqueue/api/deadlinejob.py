@@ -130,6 +130,14 @@ class Topology(base.Model):
     """The level of those domains; absent: the innermost one."""
     min_bandwidth: base.Bandwidth | None = None
     """What a ring over its nodes in rank order needs, one way, such as 40GB/s."""
+    preferred: LevelName | None = None
+    """A level of which one domain is worth waiting for, as long as the deadline allows it; needs maxWait or
+    communicationShare to have anybody wait."""
+    max_wait: base.DurationOrZero | None = None
+    """How long after its creation it waits at most for a domain of the preferred level."""
+    communication_share: base.Percent | None = None
+    """The part of a training step that communicates on the best place, such as 15%: what tells how much
+    slower others make it. Absent: no place is taken to make it slower."""
 
 
 class Sweep(base.Model):

@@ -164,7 +164,19 @@ def _slices_are_whole(new: Any, _old: Any) -> bool:
     return not size or all(count == 1 or count % size == 0 for count in counts)
 
 
+@RULES.rule(
+    "spec.topology",
+    cel="!has(self.maxWait) || has(self.preferred)",
+    problem="maxWait says how long to wait for a domain of a level, and none is preferred",
+    remedy="set preferred, or remove maxWait",
+)
+def _there_is_something_to_wait_for(new: Any, _old: Any) -> bool:
+    return new.get("maxWait") is None or new.get("preferred") is not None
+
+
 field_rules.bandwidth(RULES, "spec.topology.minBandwidth")
+field_rules.duration(RULES, "spec.topology.maxWait", zero=True)
+field_rules.percent(RULES, "spec.topology.communicationShare")
 for _name in (
     "deadlineIn",
     "estimatedDuration",

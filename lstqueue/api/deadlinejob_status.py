@@ -84,6 +84,8 @@ class Admission(base.Model):
     topology: base.Message = ""
     """How good the place is on the interconnect: the domain that holds it, hops between its nodes, what a
     ring over them gets, and domains used of the fewest possible."""
+    slowdown_permille: Annotated[pydantic.StrictInt, pydantic.Field(ge=1000, le=4000)] | None = None
+    """What the run is predicted to take here, in thousandths of that in the best place; absent: as long."""
 
 
 class NodeCount(base.Model):

@@ -33,6 +33,7 @@ from lstqueue.engine import (
     outcome,
     preempt,
     promises,
+    relaxing,
     reserve,
     share,
     shed,
@@ -110,7 +111,15 @@ def _fit(known: kept.Kept) -> fit.Fitted:
     """Walk the line, as the policy has it."""
     if known.config.switches.backfill is not None:
         return agenda.walk(known)
-    keep = share.Keeper(known).keep
+    keep, relax = share.Keeper(known).keep, relaxing.Relaxing(known).until
     return fit.walk(
-        known.line, known.free, known.possible, known.now, keep, known.guests, known.windows, known.until
+        known.line,
+        known.free,
+        known.possible,
+        known.now,
+        keep,
+        known.guests,
+        known.windows,
+        known.until,
+        relax,
     )

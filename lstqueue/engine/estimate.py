@@ -3,7 +3,8 @@
 An estimate is the run time of the whole gang from its first start; what suspensions left of its progress
 (`Job.saved`) is done, so the rest of it remains. A job that waits would finish at now + launch cost + what
 remains; one that was admitted finishes at its start + what remained then, where the start is when it ran in
-full, or until that is known its admission + launch cost. Nothing is killed by prediction: an estimate that
+full, or until that is known its admission + launch cost. What remains is told for the best place; in one that
+is slower (`Job.slowdown`) it takes as much longer. Nothing is killed by prediction: an estimate that
 was outrun grows, whether it was outrun in one run or over several.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lstqueue.engine import model
+from lstqueue.topology import slowdown
 
 LEAST = model.MINUTE
 """What remains of a job that saved all it was expected to need, unless its whole estimate is less."""
@@ -79,9 +81,12 @@ def finish(job: model.Job, now: int, config: model.Config) -> Finish | None:
         begin, mid = now + job.overhead, whole.mid
         return Finish(begin + min(whole.lo, mid), begin + mid, begin + max(whole.hi, mid))
     begin = start(job) if placed else now + job.overhead
-    totals = _totals(job, now - begin if placed else 0, config)
+    totals = _totals(job, done(job, now) if placed else 0, config)
     if totals is None:
         return None
+    if placed and job.slowdown != slowdown.PPM:
+        left = [total - job.saved for total in (totals.lo, totals.mid, totals.hi)]
+        return Finish(*[begin + slowdown.stretched(time, job.slowdown) for time in left])
     first = begin - job.saved  # as if everything saved had been done in this one run
     return Finish(first + totals.lo, first + totals.mid, first + totals.hi)
 
@@ -90,9 +95,15 @@ def next_outrun(job: model.Job, now: int, config: model.Config) -> int | None:
     """When the finish of an admitted job moves next because a quantile is outrun. None: never."""
     if job.estimate is None or not is_placed(job):
         return None
-    begin = start(job)
     quantiles = (job.estimate.lo, job.estimate.mid, job.estimate.hi)
-    return begin - job.saved + min(_total(job, quantile, now - begin, config) for quantile in quantiles) + 1
+    least = min(_total(job, quantile, done(job, now), config) for quantile in quantiles)
+    return start(job) + slowdown.stretched(least - job.saved + 1, job.slowdown)
+
+
+def done(job: model.Job, now: int) -> int:
+    """What of its work (ms on the best place) an admitted job has done in this run; negative before it."""
+    elapsed = now - start(job)
+    return elapsed if elapsed < 0 else slowdown.shrunk(elapsed, job.slowdown)
 
 
 def _totals(job: model.Job, elapsed: int, config: model.Config) -> model.Estimate | None:

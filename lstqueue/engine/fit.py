@@ -25,13 +25,15 @@ class Fitted:
     """What the walk decided: a code for everyone who stays, a placement for everyone who goes.
 
     `heads` names, per strict lane that is blocked, the uid of the job at its head, `bound` those who would
-    fit on room that is kept for others: which (`guests.Binding`), by uid.
+    fit on room that is kept for others: which (`guests.Binding`), by uid. `relaxed` are those who wait for a
+    better domain, and until when (ms since the epoch).
     """
 
     codes: dict[str, model.Code] = field(default_factory=dict)
     placed: dict[str, room.Placement] = field(default_factory=dict)
     heads: dict[str | int, str] = field(default_factory=dict)
     bound: dict[str, guests.Binding] = field(default_factory=dict)
+    relaxed: dict[str, int] = field(default_factory=dict)
     tries: int = 0
 
 
@@ -81,11 +83,13 @@ def walk(
     reserved: guests.Guests = guests.NONE,
     opening: windows.Windows = windows.NONE,
     until: Callable[[order.Turn], int | None] = lambda _: None,
+    relax: Callable[[order.Turn, room.Room], int | None] = lambda _, __: None,
 ) -> Fitted:
     """Admit in order whatever fits, charging `free` as it goes.
 
     `keep` is told who lacks room or quota; `reserved` says where room is kept for somebody, `opening` what
-    windows leave later, and `until` when at the latest somebody will have left who starts now.
+    windows leave later, `until` when at the latest somebody will have left who starts now, and `relax` until
+    when somebody waits for a better domain.
     """
     done = Fitted()
     stuck: dict[object, model.Code] = {}
@@ -102,6 +106,8 @@ def walk(
             if turn.strict and code not in NEVER_FITS:
                 stuck[turn.lane] = model.Code.HEAD_OF_LINE
                 done.heads[turn.lane] = job.uid
+        elif (better := relax(turn, free)) is not None:
+            done.codes[job.uid], done.relaxed[job.uid] = model.Code.TOPOLOGY, better
         elif not _places(done, turn, free, reserved, stuck, opening, until):
             if job.uid in done.bound:
                 continue

@@ -105,12 +105,13 @@ def scene(known: kept.Kept, line: list[order.Turn]) -> outlook.Scene:
 
 
 def _bound(known: kept.Kept) -> dict[str, int]:
-    """When those may start who would fit on room that is kept for others."""
-    if not known.fitted.bound:
-        return {}
-    turns = {turn.job.uid: turn for turn in known.line}
-    bound = known.fitted.bound.items()
-    return {uid: known.guests.latest(turns[uid], binding) for uid, binding in bound}
+    """When those may start who would fit on room that is kept for others, or who wait for a better domain."""
+    found = dict(known.fitted.relaxed)
+    if known.fitted.bound:
+        turns = {turn.job.uid: turn for turn in known.line}
+        bound = known.fitted.bound.items()
+        found |= {uid: known.guests.latest(turns[uid], binding) for uid, binding in bound}
+    return found
 
 
 def _is_new(here: Standing) -> bool:

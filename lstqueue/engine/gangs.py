@@ -97,6 +97,7 @@ class Gangs:
         self._row_ids: dict[tuple[object, ...], int] = {}
         self._capacities: dict[tuple[tuple[str, str], ...], list[int]] = {}
         self._alone: dict[int, Alone] = {}
+        self._near: dict[int, Gang] = {}
         self._firm: dict[int, Gang | None] = {}
         self.resources, self.allocatable = resources, allocatable
         self._made = capacity.Rows((), resources, allocatable, fabric)
@@ -116,7 +117,17 @@ class Gangs:
         gang = self._gangs.get(key)
         if gang is None:
             gang = self._gangs[key] = self._make(*key)
+            asked = job.locality
+            if asked.preferred and self._fabric is not None:
+                nearer = dataclasses.replace(asked, required=asked.preferred, preferred="")
+                near = self._make(job.queue, job.groups, job.avoid, nearer)
+                if near.members[0].bound.required > gang.members[0].bound.required:
+                    self._near[id(gang)] = near
         return gang
+
+    def near(self, gang: Gang) -> Gang | None:
+        """The same gang in one domain of the level it prefers; None: it prefers none, or none further in."""
+        return self._near.get(id(gang))
 
     def firm(self, gang: Gang) -> Gang | None:
         """A gang of these where its nodes stay: without spot pools. None: one of its groups has no other."""

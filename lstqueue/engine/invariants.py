@@ -360,6 +360,7 @@ def after(snapshot: model.Snapshot, plan: model.Plan) -> model.Snapshot:
             for index, group in enumerate(admission.groups[: len(job.groups)]):
                 parts += [model.Assigned(index, group.pool, name, 0, count) for name, count in group.nodes]
             job = replace(job, state=model.State.ADMITTED, assigned=tuple(parts), claim=None, since=plan.now)
+            job = replace(job, slowdown=admission.slowdown)
         elif (claiming := claimed.get(job.uid)) is not None:
             job = replace(job, state=model.State.CLAIMING, claim=claiming.claim)
         jobs.append(job)

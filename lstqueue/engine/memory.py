@@ -19,7 +19,7 @@ import dataclasses
 import itertools
 import operator
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
+from collections.abc import Collection, Iterable, Mapping, MutableMapping
 from typing import Any, TypeVar
 
 from lstqueue.engine import (
@@ -40,6 +40,7 @@ from lstqueue.engine import (
     roster,
     seats,
     siting,
+    soundness,
     stakes,
     standing,
     stuck,
@@ -74,13 +75,13 @@ class Memory:
             ValueError: A name or uid appears twice, a group is empty, or an assignment names no group.
         """
         world, self._world = self._world, None  # what fails on the way leaves nothing behind
-        jobs = _by("jobs", snapshot.jobs, _UID)
-        queues = _by("queues", snapshot.queues, _NAME)
+        jobs = soundness.named("jobs", snapshot.jobs, _UID)
+        queues = soundness.named("queues", snapshot.queues, _NAME)
         known: Mapping[str, model.Job] = {} if world is None else world.jobs
         others = itertools.compress(jobs, map(operator.is_not, jobs.values(), map(known.get, jobs)))
         changed = [uid for uid in others if known.get(uid) != jobs[uid]]
         gone = sorted(known.keys() - jobs.keys())
-        check(jobs[uid] for uid in changed)
+        soundness.check(jobs[uid] for uid in changed)
         nodes = {node.name: node for node in snapshot.nodes}
         if world is not None:
             world.take_out(changed, gone)
@@ -392,6 +393,10 @@ class World:
         """A gang of this world where its nodes stay; None: nowhere."""
         return self._gangs.firm(gang)
 
+    def near(self, gang: gangs.Gang) -> gangs.Gang | None:
+        """A gang of this world in one domain of the level it prefers; None: it prefers none."""
+        return self._gangs.near(gang)
+
     def alone(self, gang: gangs.Gang) -> gangs.Alone:
         """A gang of this world in rows of its own."""
         return self._gangs.alone(gang)
@@ -436,41 +441,6 @@ class World:
         if capacity_of is None:
             capacity_of = self._capacities[queue.name] = flocks.Capacity(queue, self._ledger.rows, self.nodes)
         return flocks.figures(one, queue, capacity_of)
-
-
-def check(jobs: Iterable[model.Job]) -> None:
-    """Refuse jobs that contradict themselves.
-
-    Raises:
-        ValueError: Names the object, the field and what it should be.
-    """
-    for job in jobs:
-        if not job.groups:
-            raise ValueError(f"jobs[{job.uid}].groups is empty; a gang has at least one group")
-        for group in job.groups:
-            if group.count < 1:
-                raise ValueError(
-                    f"jobs[{job.uid}].groups[{group.name}].count is {group.count}; give 1 or more"
-                )
-        for part in job.assigned:
-            if not 0 <= part.group < len(job.groups):
-                raise ValueError(
-                    f"jobs[{job.uid}].assigned.group is {part.group}; it must be 0 to {len(job.groups) - 1}"
-                )
-
-
-def _by(kind: str, things: Collection[Thing], key: Callable[[Thing], str]) -> dict[str, Thing]:
-    """Things in the order of their names.
-
-    Raises:
-        ValueError: A name appears twice.
-    """
-    ordered = sorted(things, key=key)
-    found = dict(zip(map(key, ordered), ordered, strict=True))
-    if len(found) < len(things):
-        names = Counter(key(one) for one in things)
-        raise ValueError(f"{kind}: {names.most_common(1)[0][0]} appears twice; give it once")
-    return found
 
 
 def _asked(jobs: Iterable[model.Job], queues: Mapping[str, model.Queue]) -> tuple[str, ...]:

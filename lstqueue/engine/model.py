@@ -93,6 +93,7 @@ class Code(enum.Enum):
     QUEUE_HELD = "QueueHeld"  # its queue admits nobody for now
     QUEUE_CONFLICT = "QueueConflict"  # its queue contradicts an older one, and admits nobody
     OBSERVING = "Observing"  # its queue only watches: forecasts, but no admissions
+    TOPOLOGY = "Topology"  # would fit, and waits for a better domain as long as its slack allows
     CLAIMING = "Claiming"  # owns its place, and waits until those suspended for it have left
 
 
@@ -181,7 +182,8 @@ class Job:
     that it `stays` means that nobody can have it leave. `displaced_by` are the jobs (uids) it was suspended
     for and of which it may not make victims yet. `value` weighs it. `keeps_band`: late, it keeps its rank.
 
-    `locality` is what it asks of the interconnect.
+    `locality` is what it asks of the interconnect, `slowdown` by how much (ppm) its present place makes it
+    slower than the best would: estimates, and what is saved, are of the best.
 
     Jobs of one `sweep` ("" for none) are given up together in an overload, and promised together once there
     are `sweep_needs` of them, as many as have to succeed still.
@@ -236,6 +238,7 @@ class Job:
     labelled: bool = False
     expired: bool = False
     locality: Locality = ANYWHERE
+    slowdown: int = 1_000_000
 
     @property
     def movable(self) -> bool:
@@ -285,12 +288,14 @@ class Admission:
     """A whole gang admitted by a pass; `groups` runs parallel to the job's groups.
 
     `topology` says how good that is on the interconnect, in words; empty where nothing is known of one.
+    `slowdown` is what it makes of the job's run time, in ppm.
     """
 
     uid: str
     queue: str
     groups: tuple[GroupPlacement, ...]
     topology: str = ""
+    slowdown: int = 1_000_000
 
 
 class Why(enum.Enum):

@@ -35,19 +35,21 @@ def plan(known: kept.Kept, *, forecast: bool, stale: bool) -> model.Plan:
 
 def _admissions(known: kept.Kept) -> tuple[model.Admission, ...]:
     """Owners of claims first, then the line."""
-    found: list[model.Admission] = []
-    for uid, stake in known.claims.admit.items():
-        job = stake.here.job
-        words = siting.words(known.world.stage, job, stake.claim.groups)
-        found.append(model.Admission(uid, job.queue, stake.claim.groups, words))
+    owners = known.claims.admit.values()
+    found = [_admission(known, stake.here.job, stake.claim.groups) for stake in owners]
     for turn in known.line:
         job = turn.job
         if job.uid in known.fitted.placed:
             groups = room.by_group(known.fitted.placed[job.uid], known.nodes)
             placed = tuple(groups[index] for index in range(len(job.groups)))
-            words = siting.words(known.world.stage, job, placed)
-            found.append(model.Admission(job.uid, job.queue, placed, words))
+            found.append(_admission(known, job, placed))
     return tuple(found)
+
+
+def _admission(known: kept.Kept, job: model.Job, groups: tuple[model.GroupPlacement, ...]) -> model.Admission:
+    words = siting.words(known.world.stage, job, groups)
+    slower = siting.slowdown_of(known.world.stage, job, groups)
+    return model.Admission(job.uid, job.queue, groups, words, slower)
 
 
 def _claims(known: kept.Kept) -> tuple[model.Claiming, ...]:

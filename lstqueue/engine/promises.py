@@ -36,6 +36,7 @@ from lstqueue.engine import (
     sweeps,
     tenure,
 )
+from lstqueue.topology import slowdown
 
 _RAN_PAST = "It runs longer than was thought at most."
 _NEVER_FITS = {
@@ -43,6 +44,8 @@ _NEVER_FITS = {
     model.Code.QUOTA_TOO_SMALL: (model.Cause.EDIT, "The quota of its queue is smaller than it is.", True),
     model.Code.RESOURCE_NOT_IN_QUEUE: (model.Cause.EDIT, "Its queue lists no more what it asks for.", True),
 }
+SLOWER = 3
+"""Slots tried for one job, each as long as it would take in the place of the one before."""
 Problem = tuple[model.Cause, str, bool]
 """(cause, in words, whether the promise is lost unless the slot moves now)."""
 
@@ -171,7 +174,7 @@ def _usable(known: kept.Kept, one: tenure.Owed) -> bool:
 
 
 def needed(here: standing.Standing, now: int, config: model.Config) -> int:
-    """The most run time (ms) that a job would have before it, were it suspended now.
+    """The most run time (ms, on the best place) that a job would have before it, were it suspended now.
 
     Its end is known late, so it is no more than it was for a moment after it should be over.
     """
@@ -179,10 +182,12 @@ def needed(here: standing.Standing, now: int, config: model.Config) -> int:
     if here.left is None or here.finish is None or not estimate.is_placed(job):
         return 0 if here.left is None else here.left.hi
     begin = estimate.start(job)
-    whole = here.left.hi if now <= seats.outrun(here, config) else here.finish.hi - begin
+    outrun = slowdown.shrunk(here.finish.hi - begin, job.slowdown)
+    whole = here.left.hi if now <= seats.outrun(here, config) else outrun
     run = max(0, now - job.since) if job.state is model.State.RUNNING else 0
     kept = run // job.checkpoint * job.checkpoint if job.checkpoint else 0
-    return max(whole - (run if job.saves_on_suspend else kept), min(here.left.hi, estimate.LEAST))
+    saved = slowdown.shrunk(run if job.saves_on_suspend else kept, job.slowdown)
+    return max(whole - saved, min(here.left.hi, estimate.LEAST))
 
 
 def _postpone(known: kept.Kept, one: tenure.Owed) -> bool:
@@ -250,12 +255,18 @@ def _stay(
     """The slot of one that runs, or starts now, and stays where it is; None: it would not end in time."""
     finish, deadline = here.finish, here.job.deadline
     last = seats.ends(here, known.now, known.config)
-    if finish is None or last is None or deadline is None or not known.now < last <= deadline:
+    if finish is None or last is None or deadline is None:
+        return None
+    hi, more = finish.hi - known.now, 0
+    if not estimate.is_placed(here.job):
+        hi = slowdown.stretched(hi, siting.slowdown_of(known.world.stage, here.job, groups))
+        more = hi - (finish.hi - known.now)
+    if not known.now < last + more <= deadline:
         return None
     if _on_spot(known, here.job, groups):
         return None
-    ends = min(deadline, last + known.config.slot_grace)
-    return model.Slot(groups, known.now, ends, finish.hi - known.now)
+    ends = min(deadline, last + more + known.config.slot_grace)
+    return model.Slot(groups, known.now, ends, hi)
 
 
 def _on_spot(known: kept.Kept, job: model.Job, groups: tuple[model.GroupPlacement, ...]) -> bool:
@@ -370,7 +381,8 @@ def _where_it_is(
     job, profile, part = here.job, slots.owing(known), known.world.place(here.job, groups)
     leaves = known.world.evictable(job) and not estimate.is_placed(job)
     if leaves and here.left is not None and not _on_spot(known, job, groups):
-        length = _length(known, job, here.left.hi)
+        slower = siting.slowdown_of(known.world.stage, job, groups)
+        length = _length(known, job, slowdown.stretched(here.left.hi, slower))
         earliest = _earliest(known, job, lead=_lead(known))
         at = profile.latest_here(part, length=length, earliest=earliest, end=_end(known, job))
         if at is not None:
@@ -410,19 +422,24 @@ def _search(
     known: kept.Kept, job: model.Job, gang: gangs.Gang, hi: int, *, lead: int
 ) -> tuple[model.Slot, room.Release] | None:
     """The latest slot that there is for a job, beside all that is owed."""
-    length, firm = _length(known, job, hi), _firm(known, job, gang)
-    earliest = _earliest(known, job, lead=lead)
-    if firm is None or earliest + length > (end := _end(known, job)):
-        return None
-    found = slots.owing(known).latest(
-        known.world.alone(firm), known.free.quota, length=length, earliest=earliest, end=end
-    )
-    if found is None:
-        return None
-    start, taken = found
-    placed = room.by_group(taken, known.nodes)
-    groups = tuple(placed[index] for index in range(len(job.groups)))
-    return model.Slot(groups, start, start + length, hi), known.world.place(job, groups)
+    firm, earliest, slower = _firm(known, job, gang), _earliest(known, job, lead=lead), slowdown.PPM
+    for _ in range(SLOWER):
+        length = _length(known, job, slowdown.stretched(hi, slower))
+        if firm is None or earliest + length > (end := _end(known, job)):
+            return None
+        found = slots.owing(known).latest(
+            known.world.alone(firm), known.free.quota, length=length, earliest=earliest, end=end
+        )
+        if found is None:
+            return None
+        start, taken = found
+        placed = room.by_group(taken, known.nodes)
+        groups = tuple(placed[index] for index in range(len(job.groups)))
+        there = siting.slowdown_of(known.world.stage, job, groups)
+        if there <= slower:
+            return model.Slot(groups, start, start + length, hi), known.world.place(job, groups)
+        slower = there  # it takes longer there, so the slot is to be longer, and may be elsewhere
+    return None
 
 
 def _firm(known: kept.Kept, job: model.Job, gang: gangs.Gang) -> gangs.Gang | None:
@@ -443,6 +460,7 @@ def _soonest(known: kept.Kept, turn: order.Turn) -> int | None:
     """
     here, job = known.here(turn), turn.job
     starts = job.uid in known.fitted.placed or job.uid in known.staked or bool(job.sweep)
+    starts = starts or siting.varies(known.world.stage, job)  # how long it takes depends on where
     firm = _firm(known, job, turn.gang)
     if starts or here.left is None or job.deadline is None or firm is None:
         return None

@@ -294,6 +294,14 @@ def _promise(kept: Kept, job: model.Job, starts: str = _STARTS) -> str:
     return f"{starts}, but its deadline cannot hold" if kept.standings[job.uid].hopeless else starts
 
 
+def _topology(kept: Kept, job: model.Job) -> str:
+    waits = words.duration(max(kept.fitted.relaxed.get(job.uid, kept.now) - kept.now, 0))
+    return (
+        f"It would fit now, but not in one {job.locality.preferred}; one is expected to have room in {waits},"
+        " and its slack allows it to wait for that."
+    )
+
+
 def _backing_off(kept: Kept, job: model.Job) -> str:
     after = "after a failed start" if job.failed_starts else "after it broke or could not be written"
     return f"It is tried again in {words.duration(job.not_before - kept.now)}, {after}."
@@ -346,6 +354,7 @@ _SENTENCES = {
     model.Code.QUEUE_CONFLICT: _queue_conflict,
     model.Code.OBSERVING: _observing,
     model.Code.CLAIMING: _claiming,
+    model.Code.TOPOLOGY: _topology,
 }
 _OF_GANGS = frozenset(
     (

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lstqueue.engine import estimate, model, standing
+from lstqueue.topology import slowdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def ends(here: standing.Standing, now: int, config: model.Config) -> int | None:
 
 def outrun(here: standing.Standing, config: model.Config) -> int:
     """Until when (ms since the epoch) one that owns room may still be thought to end as it was to at most."""
-    whole = 0 if here.left is None else here.left.hi
+    whole = 0 if here.left is None else slowdown.stretched(here.left.hi, here.job.slowdown)
     return estimate.start(here.job) + _launch(here.job, config) + whole + config.slot_grace
 
 

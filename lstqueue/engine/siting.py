@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lstqueue.engine import gangs, model
-from lstqueue.topology import bandwidth, capacity, described, search, table, tree, wanted
+from lstqueue.topology import bandwidth, capacity, described, search, slowdown, table, tree, wanted
 from lstqueue.topology.table import Ints, Mask
 
 
@@ -50,6 +50,26 @@ def holds(stage: Stage, gang: gangs.Gang, groups: Sequence[model.GroupPlacement]
     return len(np.unique(fabric.tiers[required].within[everywhere])) == 1
 
 
+def slowdown_of(stage: Stage, job: model.Job, groups: Sequence[model.GroupPlacement]) -> int:
+    """By how much a place makes a job slower than the best would, in ppm."""
+    fabric, share = stage.fabric, job.locality.communication
+    found = None if fabric is None or share <= 0 else _parts(stage, job, groups)
+    if fabric is None or found is None:
+        return slowdown.PPM
+    asked, parts = found
+    return slowdown.of(fabric, stage.allocatable, largest(asked), parts, share)
+
+
+def varies(stage: Stage, job: model.Job) -> bool:
+    """Whether how long a job takes depends on its place."""
+    return stage.fabric is not None and job.locality.communication > 0
+
+
+def largest(groups: Sequence[wanted.Group]) -> tuple[int, ...]:
+    """What a pod of the gang's largest asks for."""
+    return max(groups, key=lambda group: (max(group.amounts, default=0), group.pods)).amounts
+
+
 def words(stage: Stage, job: model.Job, groups: Sequence[model.GroupPlacement]) -> str:
     """How good a place is on the interconnect; empty where nothing is known of one, or of a node of it."""
     found = quality(stage, job, groups)
@@ -62,8 +82,22 @@ def quality(
     stage: Stage, job: model.Job, groups: Sequence[model.GroupPlacement]
 ) -> tuple[bandwidth.Quality, Ints] | None:
     """How good a place is, and its nodes; None where nothing is known of the interconnect, or of a node."""
-    index, fabric = stage.nodes.index, stage.fabric
-    if fabric is None or any(node not in index for group in groups for node, _ in group.nodes):
+    fabric = stage.fabric
+    made = None if fabric is None else _parts(stage, job, groups)
+    if fabric is None or made is None:
+        return None
+    asked, parts = made
+    free = wanted.Free(stage.allocatable, stage.allocatable)
+    found = bandwidth.judge(fabric, free, wanted.Wanted(tuple(asked)), parts)
+    return found, np.unique(np.concatenate([nodes for nodes, _ in parts]))
+
+
+def _parts(
+    stage: Stage, job: model.Job, groups: Sequence[model.GroupPlacement]
+) -> tuple[list[wanted.Group], Pieces] | None:
+    """A place in columns; None where a node of it is not there."""
+    index = stage.nodes.index
+    if any(node not in index for group in groups for node, _ in group.nodes):
         return None
     asked: list[wanted.Group] = []
     parts: Pieces = []
@@ -72,9 +106,7 @@ def quality(
         asked.append(wanted.Group(group.count, tuple(requests.get(name, 0) for name in stage.resources)))
         nodes = np.array([index[node] for node, _ in place.nodes], dtype=np.int64)
         parts.append((nodes, np.array([count for _, count in place.nodes], dtype=np.int64)))
-    free = wanted.Free(stage.allocatable, stage.allocatable)
-    found = bandwidth.judge(fabric, free, wanted.Wanted(tuple(asked)), parts)
-    return found, np.unique(np.concatenate([nodes for nodes, _ in parts]))
+    return asked, parts
 
 
 Pieces = list[tuple[Ints, Ints]]

@@ -28,11 +28,12 @@ from lstqueue.engine import (
     owings,
     room,
     seats,
+    siting,
     stakes,
     standing,
     tenure,
 )
-from lstqueue.topology import table
+from lstqueue.topology import slowdown, table
 
 
 def read(known: kept.Kept) -> None:
@@ -199,7 +200,7 @@ class Respect:
         """What of the calendar a job has to respect; None: nothing."""
         if not self._ahead:
             return None
-        until, uid = self._until(turn), turn.job.uid
+        until, uid = self._until(turn) + self._longest(turn), turn.job.uid
         first = next((start for start, owner, _ in self._ahead if owner != uid), until)
         if first >= until:
             return None
@@ -218,6 +219,13 @@ class Respect:
         own = known.promised.owed.get(job.uid)
         return own is not None and known.now >= seats.due(job, own.slot, known.config)
 
+    def _longest(self, turn: order.Turn) -> int:
+        """By how much (ms) a place could have a job that stays end later than on the best."""
+        here, stage = self._known.here(turn), self._known.world.stage
+        if here.left is None or not siting.varies(stage, here.job) or not self._stays(turn):
+            return 0
+        return slowdown.stretched(here.left.hi, slowdown.MOST) - here.left.hi
+
     def _until(self, turn: order.Turn) -> int:
         """Until when a job that starts now may not be told to leave, or cannot."""
         here, config = self._known.here(turn), self._known.config
@@ -234,10 +242,25 @@ class Respect:
         free.charge(owed)
         taken = free.place(turn.gang)
         free.release(owed)
+        if taken is not None and not self._lasts(turn, taken, free):
+            free.undo(taken)
+            return None
         if taken is not None and self._stays(turn):
             for part in room.release_after(turn.gang.queue, taken, free):
                 owing(self._known).add(staying(self._known, self._known.here(turn), part))
         return taken
+
+    def _lasts(self, turn: order.Turn, taken: room.Placement, free: room.Room) -> bool:
+        """Whether a job that stays may also be as long in a place as that makes it run."""
+        here, stage = self._known.here(turn), self._known.world.stage
+        if here.left is None or not siting.varies(stage, here.job) or not self._stays(turn):
+            return True
+        placed = room.by_group(taken, self._known.nodes)
+        groups = [placed[index] for index in range(len(here.job.groups))]
+        hi = here.left.hi
+        longer = slowdown.stretched(hi, siting.slowdown_of(stage, here.job, groups)) - hi
+        parts = room.release_after(turn.gang.queue, taken, free)
+        return self.clear(turn, parts, later=longer) if longer else True
 
     def clear(self, turn: order.Turn, place: Sequence[room.Release], *, later: int) -> bool:
         """Whether a job may have a place `later` ms from now."""
@@ -251,7 +274,7 @@ class Respect:
 
     def latest(self, turn: order.Turn) -> int:
         """When the last of the slots that bind a job ends, in ms since the epoch."""
-        until = self._until(turn)
+        until = self._until(turn) + self._longest(turn)
         return max(finish for start, _, finish in self._ahead if start < until)
 
     def earliest(self) -> int:

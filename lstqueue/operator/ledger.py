@@ -16,6 +16,7 @@ from lstqueue.jobs import inline, likeness, views
 from lstqueue.operator import lenient, places, specs
 from lstqueue.operator.specs import JobRef as JobRef
 from lstqueue.operator.specs import Spec as Spec
+from lstqueue.topology import slowdown
 
 Object = Mapping[str, Any]
 
@@ -50,7 +51,7 @@ class Admission:
     """The committed decision. `at` is ms since the epoch; `shape` the hash it was decided for.
 
     `job_uid` is the UID of the object it was decided for, "" for inline gangs. `topology` says how good the
-    place is.
+    place is, `slowdown` (ppm) what it makes of run times on the best.
     """
 
     at: int
@@ -59,6 +60,7 @@ class Admission:
     groups: tuple[GroupAdmission, ...]
     job_uid: str = ""
     topology: str = ""
+    slowdown: int = slowdown.PPM
 
     def places(self) -> dict[int, tuple[str, str]]:
         """Return (pool, node) of every global rank that it places."""
@@ -360,7 +362,14 @@ def _admission(raw: object) -> Admission | None:
         ),
         job_uid=lenient.text(raw.get("jobUid")),
         topology=lenient.text(raw.get("topology")),
+        slowdown=_slowdown(raw.get("slowdownPermille")),
     )
+
+
+def _slowdown(raw: object) -> int:
+    """Return a slowdown in ppm; nobody predicts one of more than the most, or below one."""
+    told = lenient.count(raw) * (slowdown.PPM // 1000)
+    return min(max(told, slowdown.PPM), slowdown.MOST)
 
 
 def _published(raw: Object) -> model.Published:

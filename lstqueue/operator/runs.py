@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from lstqueue.api import deadlinejob_status
 from lstqueue.operator import ledger, lenient, statuses
+from lstqueue.topology import slowdown
 
 Phase = ledger.Phase
 
@@ -69,6 +70,8 @@ def ended(
         after = statuses.with_run(
             before, after, end=end, reason=reason, lost=0 if succeeded else max(0, ran - saved), words=words
         )
+        # What is saved, as what is expected, is told for the best place.
+        saved = slowdown.shrunk(saved, before.admission.slowdown if before.admission else slowdown.PPM)
         wasted = before.wasted + 1 if after.suspension in FOR_OTHERS else before.wasted
         after = replace(after, saved=before.saved + saved, wasted=0 if saved or succeeded else wasted)
     return _gave_way(before, after, end=end, full=full, window=window)

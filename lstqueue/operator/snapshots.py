@@ -28,6 +28,7 @@ from lstqueue.operator import (
 )
 from lstqueue.operator import settings as all_settings
 from lstqueue.topology import model as topology
+from lstqueue.topology import slowdown
 
 Phase = ledger.Phase
 HOLDING = frozenset({Phase.ADMITTED, Phase.RUNNING, Phase.SUSPENDING})
@@ -186,7 +187,15 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         sweep_needs=record.wanted,
         spare=record.spare,
         locality=spec.locality,
+        slowdown=_slowdown(record, admission),
     )
+
+
+def _slowdown(record: caches.Record, admission: ledger.Admission | None) -> int:
+    """Return by how much its place makes a job slower (ppm); what it says of its progress has that in it."""
+    if admission is None or record.source == predictions.PROGRESS:
+        return slowdown.PPM
+    return admission.slowdown
 
 
 def waiting_slack(job: model.Job, now: int, config: model.Config) -> int | None:

@@ -122,4 +122,7 @@ def _locality(asked: deadlinejob.Topology | None) -> model.Locality:
         slice_size=asked.slice_size or 1,
         slice_level=asked.slice_level or "",
         min_bandwidth=asked.min_bandwidth or 0,
+        preferred=asked.preferred or "",
+        max_wait=asked.max_wait,
+        communication=asked.communication_share or 0,
     )

@@ -16,6 +16,7 @@ from lstqueue.api import base, conditions, deadlinejob_status, durations, quanti
 from lstqueue.engine import model
 from lstqueue.jobs import views
 from lstqueue.operator import deadlines, ledger, lenient, places, records
+from lstqueue.topology import slowdown
 
 Phase = ledger.Phase
 Json = dict[str, Any]
@@ -355,6 +356,8 @@ def _admission(admission: ledger.Admission | None) -> Json | None:
     rendered: Json = {"jobUid": admission.job_uid} if admission.job_uid else {}
     if admission.topology:
         rendered["topology"] = admission.topology[: base.MESSAGE_LENGTH]
+    if admission.slowdown != slowdown.PPM:
+        rendered["slowdownPermille"] = admission.slowdown * 1000 // slowdown.PPM
     return rendered | {
         "at": times.format(admission.at),
         "queue": admission.queue,

@@ -192,4 +192,5 @@ def placed(job: ledger.Ledger, admission: model.Admission, *, at: int, unit: str
         groups=tuple(groups),
         job_uid=unit,
         topology=admission.topology,
+        slowdown=admission.slowdown,
     )

@@ -8,6 +8,7 @@ nobody told limits nothing; where none limits, 0 is returned, which means unknow
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,7 +60,7 @@ def judge(
         fewest=tuple(_fewest(fabric, free, asked, tier) for tier in tiers),
         hops=hops(fabric, nodes),
         ring=ring(fabric, nodes, gang),
-        best=_known(gang.link.tolist()) if len(nodes) > 1 else 0,
+        best=least(gang.link.tolist()) if len(nodes) > 1 else 0,
         all_to_all=all_to_all(fabric, nodes, pods, gang),
     )
 
@@ -69,12 +70,24 @@ def used(fabric: tree.Tree, tier: int, nodes: Ints) -> int:
     return 1 + int(np.count_nonzero(np.diff(fabric.tiers[tier].within[nodes])))
 
 
-def rates(fabric: tree.Tree, free: wanted.Free, nodes: Ints, pods: Ints, amounts: tuple[int, ...]) -> Rates:
-    """What a gang has with `pods[i]` pods that ask `amounts` on `nodes[i]`: its GPUs' part of links."""
+def rates(
+    fabric: tree.Tree,
+    free: wanted.Free,
+    nodes: Ints,
+    pods: Ints,
+    amounts: tuple[int, ...],
+    *,
+    tiers: Sequence[int] | None = None,
+) -> Rates:
+    """What a gang has with `pods[i]` pods that ask `amounts` on `nodes[i]`: its GPUs' part of links.
+
+    Of the domains of `tiers` it has such a part of what leads out as well, of others all of it. When None
+    these are the NVLink domains, of which every GPU has its own links.
+    """
     kind = wanted.Group(1, amounts)
     room = wanted.fitting(kind, free.whole[:, nodes])
     exits: dict[int, Ints] = {}
-    for tier in fabric.accelerators:
+    for tier in fabric.accelerators if tiers is None else tiers:
         at = fabric.tiers[tier]
         exits[tier] = at.uplink.copy()
         some, inverse = np.unique(at.within[nodes], return_inverse=True)
@@ -121,7 +134,7 @@ def ring(fabric: tree.Tree, order: Ints, gang: Rates) -> int:
             bandwidth = gang.exits.get(tier, fabric.tiers[tier].uplink)[some]
             known = bandwidth < tree.UNKNOWN
             limits += (bandwidth[known] // edges[some[known]]).tolist()
-    return _known(limits)
+    return least(limits)
 
 
 def all_to_all(fabric: tree.Tree, nodes: Ints, pods: Ints, gang: Rates) -> int:
@@ -143,7 +156,7 @@ def all_to_all(fabric: tree.Tree, nodes: Ints, pods: Ints, gang: Rates) -> int:
         for mine, rate in zip(inside.tolist(), bandwidth.tolist(), strict=True):
             if mine < total and rate < tree.UNKNOWN:
                 limits.append(rate * (total - 1) // (mine * (total - mine)))
-    return _known(limits)
+    return least(limits)
 
 
 def hops(fabric: tree.Tree, nodes: Ints) -> int:
@@ -178,9 +191,10 @@ def _domain(fabric: tree.Tree, tier: int, node: int) -> int:
     return int(at.domain[at.within[node]])
 
 
-def _known(limits: list[int]) -> int:
-    least = min(limits, default=tree.UNKNOWN)
-    return 0 if least >= tree.UNKNOWN else least
+def least(limits: list[int]) -> int:
+    """The least of some bandwidths, 0 where none is known."""
+    lowest = min(limits, default=tree.UNKNOWN)
+    return 0 if lowest >= tree.UNKNOWN else lowest
 
 
 def _fewest(fabric: tree.Tree, free: wanted.Free, asked: wanted.Wanted, tier: int) -> int:

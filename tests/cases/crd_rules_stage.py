@@ -235,7 +235,15 @@ def queues() -> Iterable[crd_case.Case]:
 
 def _topologies(refused: Callable[..., crd_case.Case]) -> Iterable[crd_case.Case]:
     yield crd_case.Case("nothing asked of the interconnect", objects.job(topology={}))
-    whole = {"required": "leafgroup", "sliceSize": 2, "sliceLevel": "nvl_1.a", "minBandwidth": "400Gb/s"}
+    whole = {
+        "required": "leafgroup",
+        "sliceSize": 2,
+        "sliceLevel": "nvl_1.a",
+        "minBandwidth": "400Gb/s",
+        "preferred": "nvl",
+        "maxWait": "0s",
+        "communicationShare": "15%",
+    }
     pairs = [objects.group("leader", replicas=1), objects.group("worker", replicas=4)]
     yield crd_case.Case("all that can be asked", objects.job(topology=whole, groups=pairs))
     yield refused("a level of two words", "topology.required", "should match", topology={"required": "a b"})
@@ -243,6 +251,19 @@ def _topologies(refused: Callable[..., crd_case.Case]) -> Iterable[crd_case.Case
         "a level without a name", "topology.required", "at least 1 chars", topology={"required": ""}
     )
     yield refused("slices of nothing", "topology.sliceSize", "equal to 1", topology={"sliceSize": 0})
+    yield refused("waiting for nothing", "topology", "none is preferred", topology={"maxWait": "1h"})
+    yield refused(
+        "waiting backwards",
+        "topology.maxWait",
+        "not a duration",
+        topology={"preferred": "nvl", "maxWait": "-1h"},
+    )
+    yield refused(
+        "more than all of a step",
+        "topology.communicationShare",
+        "not a percentage",
+        topology={"communicationShare": "120%"},
+    )
     yield refused("slices of no size", "topology", "without sliceSize", topology={"sliceLevel": "nvl"})
     yield refused(
         "slices that are not whole",

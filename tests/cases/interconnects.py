@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 
 from lstqueue.engine import model
@@ -68,7 +69,18 @@ def locality(rng: random.Random) -> model.Locality:
         slice_size=rng.choice([1, 1, 2]),
         slice_level=rng.choice(["", "leafgroup", "block"]),
         min_bandwidth=rng.choice([0, 0, 0, 40_000]),
+        preferred=rng.choice(["", "leafgroup", "leafgroup", "block"]),
+        max_wait=rng.choice([None, None, HOUR, 20 * HOUR]),
+        communication=rng.choice([0, 150_000, 300_000]),
     )
+
+
+def running(rng: random.Random, number: int, name: str) -> model.Job:
+    """A job on the whole of a node that ends some time, as far as anybody knows."""
+    runs = None if rng.random() < 0.1 else model.Estimate(*[rng.randint(1, 300) * MINUTE + HOUR] * 3)
+    one = job(number, 1, deadline=None, estimate=runs, preemptible=rng.random() < 0.5)
+    part = (model.Assigned(0, "p", name, 1, 0),)
+    return dataclasses.replace(one, state=model.State.RUNNING, since=NOW - HOUR, attempt=1, assigned=part)
 
 
 def nodes_of(admission: model.Admission) -> list[str]:

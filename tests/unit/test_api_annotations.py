@@ -24,6 +24,9 @@ ALL = {
     "lstqueue.dev/topology-required": "leafgroup",
     "lstqueue.dev/topology-slice": "4 per nvl",
     "lstqueue.dev/topology-min-bandwidth": "40GB/s",
+    "lstqueue.dev/topology-preferred": "nvl",
+    "lstqueue.dev/topology-max-wait": "30m",
+    "lstqueue.dev/communication-share": "15%",
     "lstqueue.dev/adopt": "true",
 }
 
@@ -60,6 +63,9 @@ def test_everything_that_can_be_said_becomes_a_spec():
             "sliceSize": 4,
             "sliceLevel": "nvl",
             "minBandwidth": "40GB/s",
+            "preferred": "nvl",
+            "maxWait": "30m",
+            "communicationShare": "15%",
         },
     }
     assert accepted(reading) == []
@@ -112,6 +118,8 @@ def test_a_deadline_is_kept_as_it_was_written():
         ("topology_slice", "0", "not a size of slices", '"4 per leafgroup"'),
         ("topology_slice", "4 per ", "not a size of slices", '"4 per leafgroup"'),
         ("topology_slice", "4 per a b", "not the name of a level", '"leafgroup"'),
+        ("topology_max_wait", "soon", "not a duration", "write a duration"),
+        ("communication_share", "0.15", "not a percentage", "write a percentage"),
         ("topology_min_bandwidth", "40", "not a bandwidth", '"50GB/s"'),
         ("topology_min_bandwidth", "0GB/s", "not a bandwidth", '"50GB/s"'),
     ],
@@ -123,6 +131,15 @@ def test_what_cannot_be_used_is_left_out_and_told_by_name_with_a_remedy(name, te
     assert problem in found.problem
     assert remedy in found.remedy
     assert reading.spec == {}
+
+
+def test_waiting_for_no_level_is_told_and_left_out():
+    reading = said(topology_max_wait="1h", topology_required="leafgroup")
+    (found,) = reading.problems
+    assert found.field == "metadata.annotations[lstqueue.dev/topology-max-wait]"
+    assert found.remedy == "set lstqueue.dev/topology-preferred, or remove it"
+    assert reading.spec == {"topology": {"required": "leafgroup"}}
+    assert accepted(reading) == []
 
 
 def test_two_kinds_of_deadline_leave_none():
