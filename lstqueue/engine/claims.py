@@ -143,7 +143,8 @@ def _unjustified(known: kept.Kept, stake: Stake) -> str:
     if rights.denial(here, queue, known.config) is not None:
         return "It may have nobody suspended any more."
     herd = known.herd(queue.name)
-    allowed = herd.allowed(rights.candidate(here, queue, rank=known.rank_of(here)), even_claimed=True)
+    who = rights.candidate(here, queue, known.now, rank=known.rank_of(here))
+    allowed = herd.allowed(who, even_claimed=True)
     for job in stake.running:
         place = herd.flock.place(job.uid)
         if place is None or not allowed[place]:

@@ -22,6 +22,7 @@ from lstqueue.engine import (
     outlook,
     overload,
     owings,
+    rights,
     room,
     shed,
     stakes,
@@ -216,6 +217,13 @@ class Kept:
         place = order.rank(policy, here, self.gangs[here.job.uid].share, self.config)
         tier_alone = self.config.switches.preempts is switches.Preempts.TIER
         return order.end_of_tier(place) if tier_alone else place
+
+    def candidate(self, turn: order.Turn) -> rights.Candidate:
+        """A job in line that may have others suspended now."""
+        if turn.who is not None:
+            return turn.who
+        here = self.here(turn)
+        return rights.candidate(here, self.queues[here.job.queue], self.now, rank=self.rank_of(here))
 
     def scene(self) -> overload.Scene:
         """What step 2 looks at."""

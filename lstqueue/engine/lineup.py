@@ -71,12 +71,13 @@ class Lineup:
             return None
         found = self._given_up.get(uid)
         if found is None or self._moves:
-            rank = order.rank(turn.order, here, turn.gang.share, self._config)
-            found = self._given_up[uid] = order.moved(turn, rank)
+            found = self._given_up[uid] = order.given_up(turn, here, self._config)
         return found
 
     def _enter(self, uid: str, one: standing.Lasting, here: standing.Standing, gang: gangs.Gang) -> None:
         queue = self._queues[here.job.queue]
+        asks_from = rights.asks_from(one, queue, self._config)
+        asks = asks_from is not None and not self._config.switches.by_rank
         policy = order.policy(queue, self._config)
         strict = order.is_strict(policy, self._config)
         turn = order.Turn(
@@ -87,7 +88,8 @@ class Lineup:
             order=policy,
             observed=queue.observed,
             strict=strict,
-            asks_from=rights.asks_from(one, queue, self._config),
+            asks_from=asks_from,
+            who=rights.candidate(one.here, queue, one.at) if asks else None,
         )
         self._by_uid[uid] = turn
         bisect.insort(self.turns, turn, key=_RANK)

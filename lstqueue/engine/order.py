@@ -14,9 +14,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lstqueue.engine import estimate, gangs, model, standing
 from lstqueue.engine.gangs import PPM
+
+if TYPE_CHECKING:
+    from lstqueue.engine import rights
 
 Rank = tuple[int, int, int, int, int, int, str]
 """(-effective tier, band, key, D, -g, submit, uid); the lower goes first, no two are equal."""
@@ -26,7 +30,8 @@ Rank = tuple[int, int, int, int, int, int, str]
 class Turn:
     """One waiting job's place in the line. Kept between passes, so it says nothing that time changes.
 
-    `asks_from` is when the job may have others suspended (ms since the epoch), None: never as it stands.
+    `asks_from` is when the job may have others suspended (ms since the epoch), None: never as it stands;
+    `who` it is then, where its place does not decide.
 
     Of the jobs of one `lane` only the first may be tried: equal gangs of a queue share a lane, since what
     does not fit once does not fit twice; a strict fifo queue is one lane, since its head blocks the others.
@@ -42,11 +47,19 @@ class Turn:
     strict: bool
     """Whether it holds up everybody behind it in its queue."""
     asks_from: int | None
+    who: rights.Candidate | None
 
 
 def moved(turn: Turn, rank: Rank) -> Turn:
     """The same job elsewhere in line."""
     return dataclasses.replace(turn, rank=rank)
+
+
+def given_up(turn: Turn, here: standing.Standing, config: model.Config) -> Turn:
+    """The same job in band SHED, where `here` has it."""
+    place = rank(turn.order, here, turn.gang.share, config)
+    who = None if turn.who is None else turn.who._replace(band=here.band, tier=tier(here))
+    return dataclasses.replace(turn, rank=place, who=who)
 
 
 def policy(queue: model.Queue, config: model.Config) -> model.Order:

@@ -94,7 +94,8 @@ def _denied(kept: Kept, here: Standing, denied: rights.Denial) -> str:
 def _searched(kept: Kept, here: Standing) -> str:
     """What the search for victims met, victim by victim in sums."""
     queue = here.job.queue
-    herd, who = kept.herd(queue), rights.candidate(here, kept.queues[queue], rank=kept.rank_of(here))
+    herd = kept.herd(queue)
+    who = rights.candidate(here, kept.queues[queue], kept.now, rank=kept.rank_of(here))
     own = herd.of(queue)
     may = int((herd.allowed(who) & own).sum())
     reasons = Counter(bar.value for bar in herd.bars(own))

@@ -23,7 +23,6 @@ from lstqueue.engine import (
     quota,
     reclaim,
     regions,
-    rights,
     room,
     slots,
     stakes,
@@ -97,16 +96,15 @@ def _patient(known: kept.Kept, turn: order.Turn, done: kept.Preempted) -> bool:
 
 def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preempted) -> stakes.Stake | None:
     """Have others suspended for a job if that helps, and charge its claim."""
-    here, config = known.here(turn), known.config
-    who = rights.candidate(here, known.queues[turn.gang.queue], rank=known.rank_of(here))
+    who, herd = known.candidate(turn), known.herd(turn.gang.queue)
+    mask, stake = herd.allowed(who), None
     done.searches += 1
-    herd = known.herd(turn.gang.queue)
-    mask = herd.allowed(who)
-    found = search.run(turn, herd, mask, functools.partial(herd.losses, who))
-    stake = None if found is None else _made(known, turn, found, done)
+    if mask is not herd.nobody:
+        found = search.run(turn, herd, mask, functools.partial(herd.losses, who))
+        stake = None if found is None else _made(known, turn, found, done)
     if stake is None:
-        if who.slack > config.pressing and who.rank is None:
-            known.rouse(known.now + who.slack - config.pressing)
+        if who.rank is None:
+            known.rouse(who.latest - known.config.pressing)
         known.rouse(herd.wake(who, mask, known.wake))
     return stake
 
@@ -115,7 +113,7 @@ def _claim_in_cohort(
     known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preempted, *, triggered: bool
 ) -> stakes.Stake | None:
     """The same where victims may be of other queues, by one way after the other."""
-    here, config, queue = known.here(turn), known.config, turn.gang.queue
+    here, queue = known.here(turn), turn.gang.queue
     done.searches += 1
     herd = known.herd(queue)
     for way in reclaim.ways(known, turn, triggered=triggered):
@@ -128,9 +126,8 @@ def _claim_in_cohort(
                 done.reclaims.add(here.job.uid)
             return stake
     if triggered:
-        who = rights.candidate(here, known.queues[queue])
-        if who.slack > config.pressing:
-            known.rouse(known.now + who.slack - config.pressing)
+        who = known.candidate(turn)
+        known.rouse(who.latest - known.config.pressing)
         known.rouse(herd.wake(who, herd.nobody, known.wake))
     return None
 
@@ -210,8 +207,6 @@ class _Search:
         the dearest first. `quotas` is the quota that counts, all of it when None; it only shrinks within
         searches of one `kind`. What windows leave that the job would meet bounds it besides, whoever leaves.
         """
-        if mask is herd.nobody:
-            return None
         gang = turn.gang
         windowed = self._known.windows.least(gang.queue, self._known.until(turn))
         key = id(gang), kind, tuple(windowed.items())

@@ -13,7 +13,6 @@ jobs in turn, whatever their deadlines (docs/engine.md, Quota in a cohort).
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -96,7 +95,7 @@ def ways(known: kept.Kept, turn: order.Turn, *, triggered: bool) -> Iterator[Way
         else:
             known.rouse(due)
     if triggered:
-        who = rights.candidate(here, known.queues[queue])
+        who = known.candidate(turn)
         nominal = _could_be_nominal(turn.gang, left)
         mask, extended = _at_last(herd, who, queue, borrowed, nominal=nominal)
         losses = functools.partial(herd.losses, who)
@@ -145,7 +144,7 @@ def unjustified(known: kept.Kept, stake: stakes.Stake) -> model.Job | None:
     if nominal and known.config.reclaims and house.reclaims:
         allowed |= _returnable(known, herd, here, queue) & borrowed
     if rights.denial(here, house, known.config) is None:
-        who = rights.candidate(here, house)
+        who = rights.candidate(here, house, known.now)
         mask, extended = _at_last(herd, who, queue, borrowed, nominal=nominal, even_claimed=True)
         allowed |= mask | extended
     for job in stake.running:
@@ -168,7 +167,7 @@ def _at_last(
     own = herd.of(queue)
     mask = herd.allowed(who, even_claimed=even_claimed) & own
     # Tiers are a matter of one queue: another's importance is its own business.
-    others = herd.allowed(dataclasses.replace(who, tiers=False), even_claimed=even_claimed) & borrowed
+    others = herd.allowed(who._replace(tiers=False), even_claimed=even_claimed) & borrowed
     rest = herd.flock.band == model.Band.REST
     extended: Mask = others & ~rest if nominal else np.zeros(len(herd.here), dtype=np.bool_)
     return mask | (others & rest), extended

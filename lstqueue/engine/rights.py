@@ -8,7 +8,7 @@ no use for the room of others.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lstqueue.engine import model, order
 from lstqueue.engine.standing import Lasting, Standing
@@ -23,18 +23,18 @@ class Denial(enum.Enum):
     EARLY = "early"  # it has slack to wait
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A job that may have others suspended: what the choice of victims depends on.
+class Candidate(NamedTuple):
+    """A job that may have others suspended: what the choice of victims depends on, whatever the time.
 
-    `mid` is the run time it has before it, `tiers` whether a lower tier alone makes a victim; with a `rank`
-    whoever stands behind that is one, and nothing else. Times in ms.
+    Its slack is over at `latest` (ms since the epoch). `mid` is the run time in ms that it has before it,
+    `tiers` whether a lower tier alone makes a victim; with a `rank` whoever stands behind that is one, and
+    nothing else.
     """
 
     uid: str
     band: model.Band
     tier: int
-    slack: int
+    latest: int
     mid: int
     displaced_by: tuple[str, ...]
     tiers: bool
@@ -87,27 +87,28 @@ def refusal(here: Standing, queue: model.Queue, config: model.Config) -> Denial 
     return Denial.NO_DEADLINE if here.band is model.Band.REST else None
 
 
-def candidate(here: Standing, queue: model.Queue, *, rank: order.Rank | None = None) -> Candidate:
+def candidate(here: Standing, queue: model.Queue, now: int, *, rank: order.Rank | None = None) -> Candidate:
     """The job as the choice of victims sees it; ask `denial` first.
 
     Args:
         here: It, refreshed.
         queue: Its queue.
+        now: When it was (ms since the epoch).
         rank: Its place in the order, where that alone decides (`Kept.rank_of`).
 
     Raises:
         ValueError: It has neither slack nor rank, so it can have no victims.
     """
     if rank is not None:
-        slack, mid = here.slack or 0, 0 if here.left is None else here.left.mid
-        return Candidate(here.job.uid, here.band, order.tier(here), slack, mid, (), False, rank)
+        latest, mid = now + (here.slack or 0), 0 if here.left is None else here.left.mid
+        return Candidate(here.job.uid, here.band, order.tier(here), latest, mid, (), False, rank)
     if here.slack is None or here.left is None:
         raise ValueError(f"jobs[{here.job.uid}] has no deadline or no estimate; ask rights.denial first")
     return Candidate(
         uid=here.job.uid,
         band=here.band,
         tier=order.tier(here),
-        slack=here.slack,
+        latest=now + here.slack,
         mid=here.left.mid,
         displaced_by=here.job.displaced_by,
         tiers=queue.preemption is model.Preemption.TIER,

@@ -92,7 +92,7 @@ class Ripening:
 
         That holds for as long as the floor covers what the victim loses.
         """
-        enough = who.slack + self._config.harm_margin + 1
+        enough = who.latest - self._now + self._config.harm_margin + 1
         least = bisect.bisect_right(self._rising_after, enough - (before - self._now))
         for place in range(bisect.bisect_left(self._rising_after, enough) - 1, least - 1, -1):
             i, gap = self._rising[place], enough - self._rising_after[place]
@@ -102,7 +102,7 @@ class Ripening:
 
     def _saves(self, who: Candidate, allowed: Mask, before: int) -> int:
         """When somebody first has a checkpoint behind it, and so slack enough to be suspended."""
-        enough = who.slack + self._config.harm_margin
+        enough = who.latest - self._now + self._config.harm_margin
         for at, i, spared in self._saving:
             if at >= before:
                 break

@@ -168,7 +168,7 @@ class Herd:
             return open_to_it & np.array([rank > who.rank for rank in self._ranks], dtype=np.bool_)
         mask, harms_none = self.lower(who), who.band is not model.Band.SHED
         if not even_claimed:
-            most = self._most_saved if who.slack > self.config.pressing else self._most
+            most = self._most if self._presses(who) else self._most_saved
             harms_none = harms_none and most > self._spare(who)
             if not harms_none and not self._has_below(who):
                 return self.nobody
@@ -199,13 +199,17 @@ class Herd:
 
     def _spare(self, who: Candidate) -> int:
         """The slack above which a victim must stay so that a candidate does it no harm."""
-        return max(who.mid, who.slack + self.config.harm_margin)
+        return max(who.mid, who.latest - self._now + self.config.harm_margin)
+
+    def _presses(self, who: Candidate) -> bool:
+        """Whether a candidate cannot wait for the next checkpoint of a victim."""
+        return who.latest - self._now <= self.config.pressing
 
     def harmless(self, who: Candidate) -> Mask:
         """Which of `here` would meet their own deadlines all the same."""
         config = self.config
         mask: Mask = self.after > self._spare(who)
-        if who.slack > config.pressing:
+        if not self._presses(who):
             mask &= self.unsaved <= config.unsaved_most
         return mask
 

@@ -166,7 +166,7 @@ def test_a_job_given_up_in_an_overload_has_only_the_rest_suspended() -> None:
     snapshot = rivals.world(runs("rest"), runs("spare", deadline=slack_of(99 * HOUR)), waits(slack=9 * HOUR))
     known = rivals.judged(snapshot).kept
     assert isinstance(known, kept.Kept)
-    herd, who = known.herd("q"), rights.candidate(known.standings["j"], QUEUE)
+    herd, who = known.herd("q"), rights.candidate(known.standings["j"], QUEUE, known.now)
     assert herd.allowed(who).tolist() == [True, True]
-    shed = dataclasses.replace(who, band=model.Band.SHED)
+    shed = who._replace(band=model.Band.SHED)
     assert herd.allowed(shed).tolist() == [True, False]
