@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from lstqueue.api import base, cel, deadlinejob, deadlinejob_status, gpuqueue, rules
+from lstqueue.api import base, cel, deadlinejob, deadlinejob_status, gpuqueue, interconnect, rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,25 @@ _ROWS = (
             Column("Accepted", '.status.conditions[?(@.type=="Accepted")].status'),
             Column("Conflict", '.status.conditions[?(@.type=="Conflict")].status'),
             _AGE,
+        ),
+    ),
+    Kind(
+        kind="Interconnect",
+        plural="interconnects",
+        short="ic",
+        namespaced=False,
+        description="Which nodes are near each other: where that is told, and which domains it makes.",
+        spec=interconnect.Spec,
+        status=interconnect.Status,
+        rules=rules.RULES["Interconnect"],
+        columns=(
+            Column("Nodes", ".status.nodes", "integer"),
+            Column("Domains", ".status.summary"),
+            Column("Left out", ".status.leftOutCount", "integer"),
+            Column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
+            Column("Stale", '.status.conditions[?(@.type=="Stale")].status'),
+            _AGE,
+            Column("Why", '.status.conditions[?(@.type=="SourcesRead")].message', wide=True),
         ),
     ),
 )

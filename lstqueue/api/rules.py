@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from lstqueue.api import cel, deadlinejob_rules, gpuqueue_rules
+from lstqueue.api import cel, deadlinejob_rules, gpuqueue_rules, interconnect_rules
 
 RULES: Mapping[str, cel.RuleSet] = MappingProxyType(
-    {"DeadlineJob": deadlinejob_rules.RULES, "GPUQueue": gpuqueue_rules.RULES}
+    {
+        "DeadlineJob": deadlinejob_rules.RULES,
+        "GPUQueue": gpuqueue_rules.RULES,
+        "Interconnect": interconnect_rules.RULES,
+    }
 )
 """The rules by kind."""
 
@@ -23,7 +27,7 @@ def violations(
     place. An API server asks its rules only when `schema.validate` found nothing that blocks them.
 
     Args:
-        kind: "DeadlineJob" or "GPUQueue".
+        kind: "DeadlineJob", "GPUQueue" or "Interconnect".
         new: the object that a write would store.
         old: the object it replaces, None on creation.
     """

@@ -182,6 +182,7 @@ _ROWS = (
     ),
     _own(port.DEADLINE_JOBS, "dj", "spec.queue"),
     _own(port.GPU_QUEUES, "gq"),
+    _own(port.INTERCONNECTS, "ic"),
 )
 
 KINDS: Mapping[tuple[str, str], Kind] = MappingProxyType(

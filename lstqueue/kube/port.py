@@ -55,6 +55,7 @@ LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 DEADLINE_JOBS = Resource("lstqueue.dev", "v1alpha1", "deadlinejobs", "DeadlineJob")
 GPU_QUEUES = Resource("lstqueue.dev", "v1alpha1", "gpuqueues", "GPUQueue", namespaced=False)
+INTERCONNECTS = Resource("lstqueue.dev", "v1alpha1", "interconnects", "Interconnect", namespaced=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from lstqueue.operator import (
     archive,
     bell,
     events,
+    fabric,
     histories,
     keeper,
     loop,
@@ -33,7 +34,7 @@ OURS = names.LABEL_JOB
 FOREIGN = f"!{names.LABEL_JOB}"
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 
-DISPENSABLE = (port.CRON_JOBS, port.RESOURCE_QUOTAS, port.CONFIG_MAPS)
+DISPENSABLE = (port.CRON_JOBS, port.RESOURCE_QUOTAS, port.CONFIG_MAPS, port.INTERCONNECTS)
 """Kinds without which decisions are merely made knowing less: the log says which one cannot be read."""
 
 _HEARD_BY = 120_000
@@ -100,13 +101,19 @@ class Operator:
         self.keeper = keeper.Keeper(self.api, self.cache, self.events, now=now, settings=self.settings)
         self._archive = archive.Archive(self.words, self.cache, now=now)
         self.strays = strays.Strays(self.api, self.cache, self.events)
+        self.fabric = fabric.Fabric(
+            self.words, self.cache, self._reflector, now=now, apart=self.settings.queue_status_interval
+        )
         self.synced = asyncio.Event()
+        self._nodes = self._reflector(port.NODES, self.cache.apply_node)
+        self._interconnects = self._reflector(port.INTERCONNECTS, self.fabric.apply)
         self.reflectors = [
             self._reflector(port.PODS, self.cache.apply_pod, labels=OURS),
             self._reflector(port.PODS, self.cache.apply_pod, labels=FOREIGN, fields=LIVE),
             self._reflector(port.JOBS, self.cache.apply_job),
             self._reflector(port.CRON_JOBS, self.keeper.saw_cron_job, labels=names.LABEL_QUEUE),
-            self._reflector(port.NODES, self.cache.apply_node),
+            self._nodes,
+            self._interconnects,
             self._reflector(port.NAMESPACES, self.cache.apply_namespace),
             self._reflector(port.RESOURCE_QUOTAS, self.cache.allowances.apply),
             self._reflector(
@@ -129,6 +136,7 @@ class Operator:
                 group.create_task(source.run())
             if self._fed:
                 group.create_task(self._relists())
+            group.create_task(self.fabric.run(self._nodes.synced, self._interconnects.answered))
             group.create_task(self.loop.writer.work())
             group.create_task(self._decide())
             group.create_task(self._queue_status.run())
@@ -148,6 +156,7 @@ class Operator:
             await there.wait()
         if self._fed:
             await self._relisted.wait()
+        await self.fabric.ready.wait()
         self.cache.units.settled()
         self.synced.set()
         async with asyncio.TaskGroup() as group:
@@ -198,6 +207,7 @@ class Operator:
         resource: port.Resource,
         on_event: Callable[[str, port.Object], None],
         *,
+        namespace: str | None = None,
         labels: str = "",
         fields: str = "",
     ) -> reflector.Reflector:
@@ -205,6 +215,7 @@ class Operator:
             self.api,
             resource,
             on_event=on_event,
+            namespace=namespace,
             labels=labels,
             fields=fields,
             page_size=self.settings.page_size,

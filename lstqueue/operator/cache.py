@@ -20,6 +20,7 @@ from lstqueue.operator import ledger as ledgers
 from lstqueue.operator import occupancy as occupancies
 from lstqueue.operator import queues as queue_views
 from lstqueue.topology import model as topology
+from lstqueue.topology.domains import Domains
 
 Object = Mapping[str, Any]
 
@@ -54,6 +55,7 @@ class Cache:
         self.units = units.Units(self._fit, self._touch)
         self.histories = histories.Histories(self._predicted)
         self.allowances = allowances.Allowances(self.records, self._stir, self.guard)
+        self.domains: Domains | None = None
         self._pods: dict[str, views.PodView] = {}
         self._pods_of: dict[str, set[str]] = {}
         self._orphans: dict[str, dict[str, views.PodView]] = {}
@@ -287,7 +289,7 @@ class Cache:
             if seen.job:
                 self._enter(seen)
         # A foreign pod matters by the room it takes.
-        if _taken(known) != _taken(seen):
+        if occupancies.taken(known) != occupancies.taken(seen):
             self._stir()
 
     def _disown(self, pod: views.PodView) -> None:
@@ -355,6 +357,11 @@ class Cache:
                 # Whether its pods there can end may have changed.
                 self.records[uid].engine_job = None
                 self.touched.add(uid)
+        self._stir()
+
+    def see(self, domains: Domains | None) -> None:
+        """Take in the domains of the interconnect, None where nothing is known of one."""
+        self.domains = domains
         self._stir()
 
     def on_nodes(self, nodes: Iterable[str]) -> list[Record]:
@@ -491,8 +498,3 @@ def _only_moved(known: views.PodView, meta: Object) -> bool:
     """Whether a watch reports the end of a pod that another one has shown with another label of ours."""
     label = (meta.get("labels") or {}).get(names.LABEL_JOB, "")
     return bool(label != known.job and int(known.version) >= int(meta["resourceVersion"]))
-
-
-def _taken(pod: views.PodView | None) -> tuple[str, topology.Resources]:
-    """Return where a pod takes what; a pod that takes nothing is as good as none."""
-    return (pod.node, pod.requests) if pod is not None and pod.node and not pod.gone else ("", ())

@@ -6,7 +6,7 @@ Indexes of the cache, kept pod by pod, so that a change of a node costs what is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lstqueue.engine import model
@@ -17,9 +17,13 @@ from lstqueue.topology import model as topology
 
 
 class Occupancy:
-    """Nodes by name, and what is on them."""
+    """Nodes by name, and what is on them.
+
+    `on_places` is called when a node comes, goes or has other labels: where nodes are may be another then.
+    """
 
     def __init__(self) -> None:
+        self.on_places: Callable[[], None] = _nobody
         self.nodes: dict[str, node_views.NodeView] = {}
         self._gangs: dict[str, Counter[str]] = {}
         self._admitted: dict[str, set[str]] = {}
@@ -43,13 +47,17 @@ class Occupancy:
     def apply(self, event: str, raw: Mapping[str, Any]) -> bool:
         """Take in a node; return whether that changed anything that matters, as heartbeats do not."""
         name = raw["metadata"]["name"]
+        known = self.nodes.get(name)
         if event == "DELETED":
             self.nodes.pop(name, None)
+            self.on_places()
         else:
             seen = node_views.read(raw)
-            if self.nodes.get(name) == seen:
+            if known == seen:
                 return False
             self.nodes[name] = seen
+            if known is None or known.labels != seen.labels:
+                self.on_places()
         self._engine_nodes.pop(name, None)
         return True
 
@@ -121,6 +129,15 @@ class Occupancy:
         if node is None and view is not None:
             node = self._engine_nodes[name] = view.engine_node(self._used.get(name, {}))
         return node
+
+
+def taken(pod: views.PodView | None) -> tuple[str, topology.Resources]:
+    """Return where a pod takes what; a pod that takes nothing is as good as none."""
+    return (pod.node, pod.requests) if pod is not None and pod.node and not pod.gone else ("", ())
+
+
+def _nobody() -> None:
+    """Nobody wants to know."""
 
 
 class _Foreign(Mapping[str, Sequence[model.Foreign]]):

@@ -98,6 +98,7 @@ def build(
         foreign=cache.occupancy.foreign(),
         reclaimed=cache.occasions.by_queue(),
         round=around,
+        domains=cache.domains,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -146,6 +146,15 @@ def among(found: Domains, names: Collection[str]) -> Domains:
     more = tuple(sorted(there.difference(known), key=natural))
     link = np.concatenate([found.link[kept], np.zeros(len(more), dtype=np.int64)])
     return Domains((*known, *more), tuple(levels), link, found.left_out, found.merged)
+
+
+def rated(found: Domains, rates: Mapping[str, int], link: int) -> Domains:
+    """The same with MB/s one way where none is known: of uplinks by level, and of each node's link."""
+    levels = tuple(
+        replace(level, uplink=np.where(level.uplink > 0, level.uplink, rates.get(level.name, 0)))
+        for level in found.levels
+    )
+    return replace(found, levels=levels, link=np.where(found.link > 0, found.link, link))
 
 
 def written(path: Path) -> str:

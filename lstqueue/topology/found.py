@@ -64,6 +64,12 @@ class Found:
     merged: tuple[Merged, ...] = ()
     notes: tuple[str, ...] = ()
 
+    def facts(self) -> tuple[object, ...]:
+        """All of it as values that compare, which a graph does not."""
+        graph = self.graph
+        cables = () if graph is None else (dict(graph.nodes(data=True)), dict(graph.adjacency()))
+        return self.nodes, cables, self.said, self.left_out, self.merged, self.notes
+
 
 @dataclass(slots=True)
 class Cabled:

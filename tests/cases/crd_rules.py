@@ -10,7 +10,14 @@ from __future__ import annotations
 
 import copy
 
-from cases import crd_case, crd_rules_changes, crd_rules_jobs, crd_rules_queues, crd_rules_stage
+from cases import (
+    crd_case,
+    crd_rules_changes,
+    crd_rules_interconnects,
+    crd_rules_jobs,
+    crd_rules_queues,
+    crd_rules_stage,
+)
 
 Case = crd_case.Case
 
@@ -22,6 +29,7 @@ CASES: tuple[Case, ...] = tuple(
         crd_rules_changes.specs,
         crd_rules_changes.statuses,
         crd_rules_queues.specs,
+        crd_rules_interconnects.specs,
         crd_rules_stage.deadlines,
         crd_rules_stage.references,
         crd_rules_stage.runs,

@@ -204,6 +204,7 @@ ROWS: list[tuple[str, str, str, bool, set[str]]] = [
     ("/apis/batch/v1", "jobs", "Job", True, set()),
     ("/apis/lstqueue.dev/v1alpha1", "deadlinejobs", "DeadlineJob", True, {"dj"}),
     ("/apis/lstqueue.dev/v1alpha1", "gpuqueues", "GPUQueue", False, {"gq"}),
+    ("/apis/lstqueue.dev/v1alpha1", "interconnects", "Interconnect", False, {"ic"}),
 ]
 
 

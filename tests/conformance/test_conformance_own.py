@@ -9,7 +9,11 @@ from lstqueue.kube import port
 from tests.conformance.conftest import Http
 from tests.conformance.samples import deadline_job, refused
 
-RESOURCES = {"DeadlineJob": port.DEADLINE_JOBS, "GPUQueue": port.GPU_QUEUES}
+RESOURCES = {
+    "DeadlineJob": port.DEADLINE_JOBS,
+    "GPUQueue": port.GPU_QUEUES,
+    "Interconnect": port.INTERCONNECTS,
+}
 
 
 async def write(api: port.KubeApi, namespace: str, case: crd_rules.Case) -> port.Object:

@@ -42,6 +42,10 @@ PATHS = [
         "Name Order Mode Stop Pending Admitted Running Accepted Conflict Age",
     ),
     (
+        "/apis/lstqueue.dev/v1alpha1/interconnects",
+        "Name Nodes Domains Left out Ready Stale Age Why*",
+    ),
+    (
         "/apis/lstqueue.dev/v1alpha1/deadlinejobs",
         "Name Queue Phase Gang Deadline Slack Verdict Forecast Age Why* Ended*",
     ),

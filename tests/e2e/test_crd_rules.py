@@ -13,7 +13,11 @@ from lstqueue.kube import port
 
 Object = dict[str, Any]
 
-RESOURCES = {"DeadlineJob": port.DEADLINE_JOBS, "GPUQueue": port.GPU_QUEUES}
+RESOURCES = {
+    "DeadlineJob": port.DEADLINE_JOBS,
+    "GPUQueue": port.GPU_QUEUES,
+    "Interconnect": port.INTERCONNECTS,
+}
 
 
 async def write(api: port.KubeApi, case: crd_rules.Case) -> Object:

@@ -104,7 +104,7 @@ class Calls:
         """Refuse a run in which the operator asked or wrote far more than its jobs called for."""
         hours = (asyncio.get_running_loop().time() - self._began) / 3600
         about_jobs = [call for call in self.seen if call.verb not in ("list", "watch")]
-        queues = [call for call in about_jobs if call.resource == port.GPU_QUEUES]
+        queues = [call for call in about_jobs if call.resource in (port.GPU_QUEUES, port.INTERCONNECTS)]
         words = [call for call in about_jobs if call.resource == port.EVENTS]
         allowed = sum(size.cost for size in self._sizes.values()) + self.slack
         # A waiting job may be told a new forecast now and then.
@@ -112,9 +112,9 @@ class Calls:
         assert len(words) <= 10 + allowed, f"too many events: {self.summary()}"
         rest = len(about_jobs) - len(queues) - len(words)
         assert rest <= allowed, f"more than {allowed} requests: {self.summary()}"
-        assert len(queues) <= 4 + 4 * allowed, f"too many reports about queues: {self.summary()}"
+        assert len(queues) <= 4 + 4 * allowed, f"too many reports on queues and cables: {self.summary()}"
         # Each event and each answer may cause a pass, and so may an hour's changes of slack and forecast.
         likely = 30 + 2 * (self._events + len(about_jobs)) + 30 * math.ceil(hours) * max(1, len(self._sizes))
         assert self.passes <= likely, f"{self.passes} passes over {self._events} events"
         watching = len(self.seen) - len(about_jobs)
-        assert watching <= 44 + 23 * hours + self.slack, f"too much listing and watching: {self.summary()}"
+        assert watching <= 48 + 25 * hours + self.slack, f"too much listing and watching: {self.summary()}"

@@ -55,10 +55,13 @@ async def test_a_gang_that_its_quota_can_never_take_holds_no_room_and_is_told_wh
 @cluster.virtual
 async def test_of_two_gangs_that_a_quota_takes_one_by_one_the_second_waits_for_the_first() -> None:
     async with cluster.run(nodes=4) as made:
-        made.queue()
+        made.queue(stopPolicy="Hold")
         allow(made, gpus=24)
         made.submit("first", group("worker", 2, run_for="1h"))
+        await made.rest("2s")
         made.submit("second", group("worker", 2, run_for="1h"))
+        await made.rest("2s")
+        made.patch_queue(stopPolicy="None")
         await made.until_phase("first", "Running")
         await made.until(lambda: made.code("second") == EXCEEDED, "the other is told", within="1m")
         assert "has less left" in message(made, "second")
@@ -207,6 +210,7 @@ async def test_whom_another_leaves_no_quota_is_told_so_while_that_other_is_still
         allow(made, gpus=24)
         made.patch_queue(stopPolicy="Hold")
         made.submit("first", group("worker", 2, run_for="1h"))
+        await made.rest("2s")
         made.submit("second", group("worker", 2, run_for="1h"))
         await made.rest("1m")
         # Its write takes so long that nothing else happens in the namespace.

@@ -169,7 +169,8 @@ async def test_pod_slots_and_memory_count_like_any_other_resource() -> None:
         limits = {"limits": {manifests.GPU: 1}, "requests": {"memory": "6Gi"}}
         fat = {"containers": [{"name": "main", "image": "x", "resources": limits}]}
         made.submit("first", group(pod=fat, run_for="10m"))
+        await made.rest("2s")
         made.submit("second", group(pod=fat, run_for="10m"))
-        await made.until_phase("first", "Running")
-        assert made.phase("second") == "Pending"
+        await made.until_phase("second", "Pending")
+        assert made.phase("first") == "Running"
         await made.until_phase("second", "Succeeded")

@@ -209,7 +209,7 @@ async def test_a_queue_whose_deletion_kopfs_watch_loses_is_found_missing_by_the_
 async def test_an_outage_of_an_hour_does_not_end_the_process() -> None:
     async with stage(nodes=2) as here:
         made = here.cluster
-        made.calls.slack = 1800
+        made.calls.slack = 2000
         made.queue()
         made.submit("first", group(run_for="2h"))
         await made.until_phase("first", "Running")

@@ -65,6 +65,7 @@ async def test_what_has_succeeded_counts_until_the_sweep_is_over_whatever_its_ti
         }
         for number in range(3):
             trial(made, f"trial-{number}", "2h", deadlineIn="3h", **one)
+            await made.rest("2s")
         await made.until(lambda: made.phase("trial-2") == "Succeeded", "all have run", within="9h")
         assert {made.phase(f"trial-{number}") for number in range(3)} == {"Succeeded"}
         await made.until(lambda: not made.store.list(port.DEADLINE_JOBS), "they are removed", within="30m")

@@ -44,6 +44,12 @@ def test_manifests_are_valid_yaml_that_says_where_it_comes_from():
             "Cluster",
             ["Order", "Mode", "Stop", "Pending", "Admitted", "Running", "Accepted", "Conflict", "Age"],
         ),
+        (
+            "Interconnect",
+            "ic",
+            "Cluster",
+            ["Nodes", "Domains", "Left out", "Ready", "Stale", "Age", "Why"],
+        ),
     ],
 )
 def test_kubectl_finds_and_shows_the_kinds(kind, short, scope, columns):
@@ -55,7 +61,7 @@ def test_kubectl_finds_and_shows_the_kinds(kind, short, scope, columns):
     assert version["subresources"] == {"status": {}}
 
 
-@pytest.mark.parametrize("kind", ["DeadlineJob", "GPUQueue"])
+@pytest.mark.parametrize("kind", ["DeadlineJob", "GPUQueue", "Interconnect"])
 def test_columns_and_selectable_fields_point_into_the_schema(kind):
     (version,) = crd.manifest(kind)["spec"]["versions"]
     root = version["schema"]["openAPIV3Schema"]
@@ -85,14 +91,14 @@ def test_without_a_flag_the_command_prints_everything_to_apply():
     result = run()
     assert result.exit_code == 0
     kinds = [manifest["kind"] for manifest in yaml.safe_load_all(result.stdout)]
-    assert kinds == ["CustomResourceDefinition", "CustomResourceDefinition", "PriorityClass"]
+    assert kinds == [*["CustomResourceDefinition"] * 3, "PriorityClass"]
 
 
 def test_write_then_check_is_quiet(tmp_path):
     folder = str(tmp_path / "new" / "crds")
     written = run("--write", "--dir", folder)
     assert written.exit_code == 0
-    assert written.stdout.count("wrote ") == 3
+    assert written.stdout.count("wrote ") == 4
     assert run("--check", "--dir", folder).output == ""
     assert run("--write", "--dir", folder).output == ""
 

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from cases import crd_case, crd_rules, objects
-from lstqueue.api import cel, deadlinejob, errors, gpuqueue, rules, schema
+from lstqueue.api import cel, deadlinejob, errors, gpuqueue, interconnect, rules, schema
 
 
 def stored(case: crd_case.Case) -> tuple[objects.Object, objects.Object | None]:
@@ -41,7 +41,7 @@ def test_a_write_is_accepted_or_refused_with_field_and_reason(case):
         assert any(case.field in field and case.message in message for field, message in found), found
 
 
-PARSE = {"DeadlineJob": deadlinejob.parse, "GPUQueue": gpuqueue.parse}
+PARSE = {"DeadlineJob": deadlinejob.parse, "GPUQueue": gpuqueue.parse, "Interconnect": interconnect.parse}
 CREATIONS = [case for case in crd_rules.CASES if case.old is None]
 
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import crd_rules, effort, objects
-from lstqueue.api import base, cel, deadlinejob, errors, gpuqueue, rules, schema, structural
+from lstqueue.api import base, cel, deadlinejob, errors, gpuqueue, interconnect, rules, schema, structural
 
-KINDS = ("DeadlineJob", "GPUQueue")
-PARSE = {"DeadlineJob": deadlinejob.parse, "GPUQueue": gpuqueue.parse}
+KINDS = ("DeadlineJob", "GPUQueue", "Interconnect")
+PARSE = {"DeadlineJob": deadlinejob.parse, "GPUQueue": gpuqueue.parse, "Interconnect": interconnect.parse}
 
 
 def nodes(node, path=""):

@@ -14,21 +14,14 @@ links:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from lstqueue.topology import graph as graphs
 from lstqueue.topology.domains import LeftOut
 from lstqueue.topology.found import Found, TopologyError, within
 from lstqueue.topology.graph import Graph
-from lstqueue.topology.readers import fields
+from lstqueue.topology.readers import fields, rates
 
-_RATE = re.compile(r"(\d{1,9})\s*(Gb/s|GB/s|MB/s)")
-_MEGABYTES = {"Gb/s": 125, "GB/s": 1000, "MB/s": 1}
-_LATENCY = re.compile(r"(\d{1,6})\s*(ns|us)")
-_NANOSECONDS = {"ns": 1, "us": 1000}
-_LONGEST = 1_000_000
-"""Ns of a cable: more are a mistake."""
 _MOST_CABLES = 1024
 
 
@@ -97,40 +90,9 @@ def _link(graph: Graph, item: Mapping[str, object], where: str, left_out: list[L
     healthy = item.get("healthy", True)
     if not isinstance(healthy, bool):
         raise TopologyError(f"{where}.healthy", f"is {fields.shown(healthy)}; write true or false")
-    speed = bandwidth(item.get("bandwidth"), f"{where}.bandwidth") * count
-    late = latency(item.get("latency"), f"{where}.latency")
+    speed = rates.bandwidth(item.get("bandwidth"), f"{where}.bandwidth") * count
+    late = rates.latency(item.get("latency"), f"{where}.latency")
     if not healthy:
         left_out.append(LeftOut(f"{ends[0]} to {ends[1]}", "is not healthy, and counts as not there"))
     if ends[0] != ends[1]:
         graphs.link(graph, ends[0], ends[1], speed, latency=late, healthy=healthy)
-
-
-def bandwidth(value: object, where: str) -> int:
-    """Return MB/s one way; 0 where none is said.
-
-    Raises:
-        TopologyError: It is none.
-    """
-    if value is None:
-        return 0
-    match = _RATE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if not match:
-        raise TopologyError(where, f"is {fields.shown(value)}; write such as 400Gb/s or 50GB/s, one way")
-    return int(match[1]) * _MEGABYTES[match[2]]
-
-
-def latency(value: object, where: str) -> int:
-    """Return ns one way; 0 where none is said.
-
-    Raises:
-        TopologyError: It is none, or longer than a cable can take.
-    """
-    if value is None:
-        return 0
-    match = _LATENCY.fullmatch(value.strip()) if isinstance(value, str) else None
-    found = int(match[1]) * _NANOSECONDS[match[2]] if match else 0
-    if not 0 < found <= _LONGEST:
-        raise TopologyError(
-            where, f"is {fields.shown(value)}; write such as 600ns or 2us, one way, up to 1 ms"
-        )
-    return found

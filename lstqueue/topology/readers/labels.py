@@ -25,27 +25,40 @@ class Labelled:
     left_out: tuple[LeftOut, ...]
 
 
-def read(objects: Sequence[object], keys: Sequence[Key] = ()) -> Found:
-    """Read nodes as the API has them; `keys` from coarse to fine instead of what providers write.
+def read(objects: Sequence[object], keys: Sequence[Key] = (), origin: str = "") -> Found:
+    """Read nodes as the API has them.
+
+    Args:
+        objects: Nodes, and others that do not count.
+        keys: Labels from coarse to fine instead of what providers write.
+        origin: How the names of the presets begin that count; all of them without.
 
     Raises:
         TopologyError: There is no node, or none has a label that says where it is.
     """
     labelled = nodes(objects)
     if keys:
-        return columns(labelled, keys)
-    accelerator = _commonest(labelled, presets.ACCELERATORS)
-    network = _commonest(labelled, presets.NETWORKS)
+        found = columns(labelled, keys)
+        if not any(said.domain for said in found.said):
+            wanted = ", ".join(key for key, _ in keys)
+            raise TopologyError("metadata.labels", f"no node has a known value of {wanted}; mend the keys")
+        return found
+    networks, accelerators = (
+        [preset for preset in family if preset.name.startswith(origin)]
+        for family in (presets.NETWORKS, presets.ACCELERATORS)
+    )
+    accelerator = _commonest(labelled, accelerators)
+    network = _commonest(labelled, networks)
     chosen = [preset for preset in (network, accelerator) if preset]
     places = [key for key in presets.PLACES if len(set(_values(labelled, key[0]).values())) > 1]
     if not chosen and not places:
-        known = ", ".join(dict.fromkeys(preset.name for preset in presets.NETWORKS))
+        known = ", ".join(dict.fromkeys(preset.name for preset in (*networks, *accelerators)))
         raise TopologyError(
-            "metadata.labels", f"no node has labels of {known}; name your own with --key, from coarse to fine"
+            "metadata.labels", f"no node has labels of {known}; name keys of your own, from coarse to fine"
         )
     used = [key for preset in chosen for key in preset.keys if _values(labelled, key[0])]
     notes = [f"labels of {preset.name}" for preset in chosen]
-    for family in (presets.NETWORKS, presets.ACCELERATORS):
+    for family in (networks, accelerators):
         others = [preset.name for preset in family if preset not in chosen and _share(labelled, preset)]
         if others:
             notes.append(f"labels of {', '.join(others)} are not used, as fewer nodes have them")
@@ -119,5 +132,5 @@ def _share(labelled: Labelled, preset: presets.Preset) -> int:
 
 def _commonest(labelled: Labelled, family: Sequence[presets.Preset]) -> presets.Preset | None:
     shares = Counter({preset.name: _share(labelled, preset) for preset in family})
-    best = max(family, key=lambda preset: shares[preset.name])
-    return best if shares[best.name] else None
+    best = max(family, key=lambda preset: shares[preset.name], default=None)
+    return best if best is not None and shares[best.name] else None
