@@ -7,8 +7,7 @@ another; a pass only adds up what time does to the columns. Which limits that me
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,14 +36,13 @@ class Figures(NamedTuple):
 
 @dataclass(slots=True)
 class Asks:
-    """The jobs that count at one time, in columns.
+    """The jobs that count at one time, in columns, by their deadlines and of equal ones by uid.
 
     `left` is their expected work in ms, `weight` how often they count. They `could` be given up at some time,
-    `may` now; the difference is the min-run of a running job. `kinds` are places in `Kinds.made`, `rows`
-    those of their figures.
+    `may` now; the difference is the min-run of a running job. `kinds` are places in `Kinds.made`.
     """
 
-    rows: Ints
+    jobs: list[model.Job]
     deadlines: Ints
     left: Ints
     weight: Ints
@@ -55,21 +53,14 @@ class Asks:
     submits: Ints
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.jobs)
 
-    def only(self, some: Ints) -> Asks:
-        """Some of them, in that order."""
-        return Asks(
-            self.rows[some],
-            self.deadlines[some],
-            self.left[some],
-            self.weight[some],
-            self.could[some],
-            self.may[some],
-            self.placed[some],
-            self.kinds[some],
-            self.submits[some],
-        )
+    def ages(self) -> Ints:
+        """Their places in the order of uids."""
+        by_uid = sorted(range(len(self.jobs)), key=[job.uid for job in self.jobs].__getitem__)
+        ages = np.zeros(len(by_uid), dtype=np.int64)
+        ages[by_uid] = np.arange(len(by_uid))
+        return ages
 
 
 class Counted:
@@ -81,11 +72,9 @@ class Counted:
     def __init__(self, config: model.Config, queues: Mapping[str, model.Queue], known: kinds.Kinds) -> None:
         self._config, self._queues, self._kinds = config, queues, known
         self._houses = {name: _House(queue, config) for name, queue in queues.items()}
-        self._register = register.Register(len(Figures._fields))
-        self._jobs: dict[int, model.Job] = {}
-        self._open: set[str] = set()
-        self._uids: list[str] = []  # of those that have a row, in order
-        self._rows: list[int] = []
+        self._found: register.Register[tuple[int, str]] = register.empty(len(Figures._fields), 1)
+        self._keys: dict[str, tuple[int, str] | None] = {}  # None of those who do not count
+        self._open = register.Changes()
         self.fixed: set[str] = set()
 
     def asks(
@@ -95,23 +84,21 @@ class Counted:
         tick: int,
         without: frozenset[str],
     ) -> Asks:
-        """Those who count at `tick` (ms since the epoch), in the order of uids."""
-        for uid in sorted(self._open):
-            self._write(lasting[uid], gangs_of.get(uid))
-        self._open.clear()
-        rows = np.array(self._rows, dtype=np.int64)
+        """Those who count at `tick` (ms since the epoch)."""
+        self._renew(lasting, gangs_of)
+        (jobs,) = self._found.lists
+        deadline, end, placed, weight, could, settles, kind, submit = figures = self._found.figures
+        counts = (end > tick * placed) & (deadline > tick)
         if without:
-            rows = rows[[uid not in without for uid in self._uids]]
-        return self._at(rows, tick)
-
-    def _at(self, rows: Ints, tick: int) -> Asks:
-        columns = self._register.rows[rows].T
-        deadline, end, placed, weight, could, settles, kind, submit = columns
-        left = end - tick * placed
-        found = Asks(
-            rows=rows,
+            counts &= np.array([job.uid not in without for job in jobs], dtype=np.bool_)
+        if not counts.all():
+            places = counts.nonzero()[0]
+            jobs = [jobs[place] for place in places.tolist()]
+            deadline, end, placed, weight, could, settles, kind, submit = figures[:, places]
+        return Asks(
+            jobs=jobs,
             deadlines=deadline,
-            left=left,
+            left=end - tick * placed,
             weight=weight,
             could=could > 0,
             may=(could > 0) & (settles <= tick),
@@ -119,19 +106,34 @@ class Counted:
             kinds=kind,
             submits=submit,
         )
-        return found.only(((left > 0) & (deadline > tick)).nonzero()[0])
 
-    def _write(self, one: standing.Lasting, gang: gangs.Gang | None) -> None:
-        job, uid = one.here.job, one.here.job.uid
-        self._leave(uid)
-        if one.placed and not job.movable:
-            self.fixed.add(uid)
-        row = self._register.write(uid, one, self._figures(one, gang))
-        if row >= 0:
-            self._jobs[row] = job
-            place = bisect.bisect_left(self._uids, uid)
-            self._uids.insert(place, uid)
-            self._rows.insert(place, row)
+    def _renew(self, lasting: Mapping[str, standing.Lasting], gangs_of: Mapping[str, gangs.Gang]) -> None:
+        """Put in and take out who changed."""
+        changed = self._open.some
+        if changed is None:
+            self._found, changed = register.empty(len(Figures._fields), 1), set(lasting)
+            self._keys.clear()
+            self.fixed.clear()
+        if not changed:
+            return
+        out: list[int] = []
+        come: list[register.Row[tuple[int, str]]] = []
+        for uid in changed:
+            if (key := self._keys.pop(uid, None)) is not None and (at := self._found.place(key)) is not None:
+                out.append(at)
+            self.fixed.discard(uid)
+            if (one := lasting.get(uid)) is None:
+                continue
+            job = one.here.job
+            if one.placed and not job.movable:
+                self.fixed.add(uid)
+            figures = self._figures(one, gangs_of.get(uid))
+            self._keys[uid] = None if figures is None else (figures.deadline, uid)
+            if figures is not None:
+                come.append(((figures.deadline, uid), (job,), figures))
+        self._open.some = set()
+        come.sort(key=_key)
+        self._found = self._found.changed(sorted(out), come)
 
     def _figures(self, one: standing.Lasting, gang: gangs.Gang | None) -> Figures | None:
         """What one job asks for; None when it does not count."""
@@ -160,31 +162,18 @@ class Counted:
             submit=job.submit,
         )
 
-    def jobs(self, asks: Asks) -> list[model.Job]:
-        """Whose columns these are."""
-        return [self._jobs[row] for row in asks.rows.tolist()]
-
-    def others(self, asks: Asks, uids: Iterable[str]) -> list[str]:
-        """Those of some jobs that do not count among them."""
-        inside: Mask = np.zeros(len(self._register.rows) + 1, dtype=np.bool_)  # the last for who has no row
-        inside[asks.rows] = True
-        known = self._register.known
-        return [uid for uid in uids if uid in known and not inside[known[uid][1]]]
+    def others(self, asks: Asks, uids: Collection[str]) -> list[str]:
+        """Those of some jobs that are known and do not count among them."""
+        inside = {job.uid for job in asks.jobs} if uids else set[str]()
+        return [uid for uid in uids if uid in self._keys and uid not in inside]
 
     def change(self, uids: Iterable[str]) -> None:
-        """Note whose standing is another, so that what is known of it does not hold any more."""
-        self._open.update(uids)
+        """Note who is new, another or gone, or stands in another way."""
+        self._open.note(uids)
 
-    def forget(self, uid: str) -> None:
-        """Drop a job that is another or gone."""
-        self._leave(uid)
-        self._open.discard(uid)
 
-    def _leave(self, uid: str) -> None:
-        if self._register.forget(uid):
-            place = bisect.bisect_left(self._uids, uid)
-            del self._uids[place], self._rows[place]
-        self.fixed.discard(uid)
+def _key(row: register.Row[tuple[int, str]]) -> tuple[int, str]:
+    return row[0]
 
 
 class _House:

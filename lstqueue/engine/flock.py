@@ -7,22 +7,18 @@ explanations stay true. What the columns mean for a victim at some moment is the
 
 from __future__ import annotations
 
-import bisect
 import functools
-import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from lstqueue.engine import model, order, room
+from lstqueue.engine import model, order, register, room
 from lstqueue.engine.gangs import PPM
 from lstqueue.engine.standing import NEVER, NO_SLACK, Lasting, Standing
 from lstqueue.topology import capacity as capacities
 from lstqueue.topology import table
 from lstqueue.topology.table import Ints
-
-_UID = operator.attrgetter("job.uid")
 
 
 class Figures(NamedTuple):
@@ -74,18 +70,12 @@ class Flock:
     `amounts[resource, e]` on node `columns[e]` belong to `owner[e]`; `releases` has the same by job.
     """
 
-    def __init__(
-        self,
-        queue: model.Queue,
-        here: list[Standing],
-        figures: Ints,
-        releases: list[room.Release],
-        height: int,
-    ) -> None:
-        """Take the `figures`, a column per job and a row per field, of which nothing is copied."""
-        self.queue, self.here, self.releases = queue, here, releases
-        self._figures, self._height = figures, height
-        rows = dict(zip(Figures._fields, figures, strict=True))
+    def __init__(self, queue: model.Queue, found: register.Register[str], height: int) -> None:
+        """Take what is known of everybody, of which nothing is copied."""
+        self.queue, self._found, self._height = queue, found, height
+        self.here: list[Standing] = found.lists[0]
+        self.releases: list[room.Release] = found.lists[1]
+        rows = dict(zip(Figures._fields, found.figures, strict=True))
         self.band, self.tier, self.slack = rows["band"], rows["tier"], rows["slack"]
         self.finish, self.since, self.share = rows["finish"], rows["since"], rows["share"]
         self.checkpoint, self.restore, self.cap = rows["checkpoint"], rows["restore"], rows["cap"]
@@ -95,24 +85,24 @@ class Flock:
 
     def place(self, uid: str) -> int | None:
         """Where in `here` a job is; None: it is not there."""
-        place = bisect.bisect_left(self.here, uid, key=_UID)
-        return place if place < len(self.here) and self.here[place].job.uid == uid else None
+        return self._found.place(uid)
 
     def places(self, uids: Iterable[str]) -> list[int]:
         """Where in `here` those are of some jobs that are there."""
-        return [place for place in map(self.place, uids) if place is not None]
+        return [place for place in map(self._found.place, uids) if place is not None]
 
     def given_up(self, some: Collection[Standing]) -> Flock:
         """The same with some standings that step 2 put into band SHED."""
         if not some:
             return self
-        here, figures = self.here.copy(), self._figures.copy()
+        here, figures = self.here.copy(), self._found.figures.copy()
         band, tier = Figures._fields.index("band"), Figures._fields.index("tier")
         for one in some:
             if (place := self.place(one.job.uid)) is not None:
                 here[place] = one
                 figures[band, place], figures[tier, place] = one.band, order.tier(one)
-        return Flock(self.queue, here, figures, self.releases, self._height)
+        found = register.Register(self._found.keys, (here, self.releases), figures)
+        return Flock(self.queue, found, self._height)
 
     @functools.cached_property
     def owner(self) -> Ints:
@@ -149,14 +139,14 @@ class Roll:
     ) -> None:
         self._names, self._height = names, height
         self._ask, self._release = figures, release
-        self._open: set[str] = set()
-        none: Ints = np.zeros((len(Figures._fields), 0), dtype=np.int64)
-        self._flock = Flock(queue, [], none, [], height)
-        self._figures = none
+        self._open = register.Changes()
+        self._queue = queue
+        self._found: register.Register[str] = register.empty(len(Figures._fields), 2)
+        self._flock = Flock(queue, self._found, height)
 
     def change(self, uids: Iterable[str]) -> None:
         """Note who is new, another or gone, or stands in another way."""
-        self._open.update(uids)
+        self._open.note(uids)
 
     def read(self, lasting: Mapping[str, Lasting]) -> Flock:
         """The flock of everybody who owns room now.
@@ -164,30 +154,21 @@ class Roll:
         Args:
             lasting: Everybody's standing by uid; those whom nobody changed are not asked for.
         """
-        if self._open:
-            out = sorted(self._flock.places(self._open))
-            found = [one for uid in sorted(self._open) if (one := lasting.get(uid)) is not None]
-            self._renew(out, [one.here for one in found if one.placed and one.here.job.queue in self._names])
-            self._open.clear()
+        changed = self._open.some
+        if changed is None:
+            self._found, changed = register.empty(len(Figures._fields), 2), set(lasting)
+        if changed:
+            come: list[register.Row[str]] = []
+            for uid in sorted(changed):
+                one = lasting.get(uid)
+                if one is not None and one.placed and one.here.job.queue in self._names:
+                    items = one.here, self._release(one.here.job)
+                    come.append((uid, items, self._ask(one.here)))
+            places = [place for place in map(self._found.place, changed) if place is not None]
+            self._found = self._found.changed(sorted(places), come)
+            self._flock = Flock(self._queue, self._found, self._height)
+            self._open.some = set()
         return self._flock
-
-    def _renew(self, out: list[int], come: list[Standing]) -> None:
-        """Make the flock without those in some places, and with others."""
-        before = self._flock
-        here, releases, figures = before.here.copy(), before.releases.copy(), self._figures
-        for place in reversed(out):
-            del here[place], releases[place]
-        if out:
-            figures = np.delete(figures, out, axis=1)
-        if come:
-            places = [bisect.bisect_left(here, one.job.uid, key=_UID) for one in come]
-            rows = np.array([self._ask(one) for one in come], dtype=np.int64)
-            figures = np.insert(figures, places, rows.T, axis=1)
-            for more, (place, one) in enumerate(zip(places, come, strict=True)):
-                here.insert(place + more, one)
-                releases.insert(place + more, self._release(one.job))
-        self._figures = figures
-        self._flock = Flock(before.queue, here, figures, releases, self._height)
 
 
 class Capacity:

@@ -242,6 +242,7 @@ class Kept:
             kinds=world.kinds,
             counted=world.counted,
             stuck=world.stuck,
+            bounds=world.bounds,
             safe=self.safe,
             wake=self.wake,
             now=self.now,

@@ -34,7 +34,10 @@ class Kind:
 
 
 class Kinds:
-    """Tells kinds of gangs apart, by nodes (but not what uses them), queues and resources alone."""
+    """Tells kinds of gangs apart, by nodes (but not what uses them), queues and resources alone.
+
+    `alike` says that all of those made so far may use the same nodes and pools.
+    """
 
     def __init__(
         self, nodes: table.NodeTable, queues: Mapping[str, model.Queue], resources: Sequence[str]
@@ -42,6 +45,7 @@ class Kinds:
         self._nodes, self._queues = nodes, queues
         self._row = {name: row for row, name in enumerate(resources)}
         self.made: list[Kind] = []
+        self.alike = True
         self._known: dict[tuple[str, tuple[model.Group, ...]], Kind | None] = {}
         self._of_gang: dict[int, Kind | None] = {}
         self._places: dict[object, tuple[Mask, tuple[str, ...]] | None] = {}
@@ -80,6 +84,10 @@ class Kinds:
             asked.append(tuple(amounts))
         areas, pools = tuple(mask for mask, _ in places), tuple(names for _, names in places)
         made = Kind(len(self.made), queue, tuple(asked), areas, pools)
+        first = self.made[0] if self.made else made
+        same_area = all(area is first.areas[0] for area in areas)
+        same_pools = queue == first.queue and all(names == first.pools[0] for names in pools)
+        self.alike = self.alike and same_area and same_pools
         self.made.append(made)
         return made
 

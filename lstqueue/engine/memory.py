@@ -34,6 +34,7 @@ from lstqueue.engine import (
     lineup,
     means,
     model,
+    overload,
     owings,
     quota,
     room,
@@ -124,6 +125,7 @@ class World:
         self.kinds = kinds.Kinds(nodes, queues, resources)
         self.counted = demand.Counted(config, queues, self.kinds)
         self.stuck = stuck.Stuck(nodes, resources)
+        self.bounds = overload.Bounds()
         self.leavers = leavers.Leavers(self.release)
         self.jobs: Mapping[str, model.Job] = {}
         self.gangs: dict[str, gangs.Gang] = {}
@@ -240,6 +242,7 @@ class World:
     def _note(self, uids: Collection[str]) -> None:
         """Have who is new, another or gone be put in or taken out of what is kept in order."""
         self.lineup.change(uids)
+        self.counted.change(uids)
         for roll in self._rolls.values():
             roll.change(uids)
 
@@ -272,7 +275,6 @@ class World:
         )
         for one in tables:
             one.pop(uid, None)
-        self.counted.forget(uid)
         self.leavers.forget(uid)
         self.reserved.discard(uid)
         self.slotted.discard(uid)
@@ -305,7 +307,6 @@ class World:
     def refresh(self, now: int) -> None:
         """Bring the standings of everybody who is not ending up to date."""
         found = self.roster.refresh(self.jobs, now)
-        self.counted.change(found)
         self.leavers.change(found)
         self._note(found)
         if not self.slotted.isdisjoint(found):
@@ -413,7 +414,6 @@ class World:
             roll = flocks.Roll(
                 self.queues[queue], names, height, figures=self._figures_of, release=self.release
             )
-            roll.change(lasting)
             if jobs is self.jobs:
                 self._rolls[account] = roll
         return roll.read(lasting)

@@ -12,7 +12,7 @@ something is decided; floats only find the limits that may be exceeded, and err 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,14 +32,38 @@ MARGIN = 1 + 1e-9
 Floats = npt.NDArray[np.float64]
 
 
+class Bounds:
+    """The limits of the pass before, which are those of the next if kinds and nodes are the same.
+
+    That is so in nearly all passes where all kinds may use the same nodes and nobody is stuck; elsewhere
+    limits depend on more, and are found anew.
+    """
+
+    __slots__ = ("_demand", "_key", "_limits")
+
+    def __init__(self) -> None:
+        self._key: tuple[bytes, bytes] | None = None
+
+    def recall(self, load: Load, key: tuple[bytes, bytes]) -> bool:
+        """Give a load the limits that are known for a key, if they are."""
+        if key != self._key:
+            return False
+        load.limits, load.demand = self._limits, self._demand
+        return True
+
+    def keep(self, load: Load, key: tuple[bytes, bytes]) -> None:
+        """Keep the limits of a load, which nobody writes to any more."""
+        self._key, self._limits, self._demand = key, load.limits, load.demand
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """What step 2 looks at, `standings` in the order of uids.
 
     `allocatable`, `used` and `bound` (of it what our jobs use) have a row per resource and a column per node.
-    `lasting` and `standings` are of the same jobs; `kinds`, `counted` and `stuck` are what earlier passes
-    left. `safe` are the jobs (uids) that nobody may suspend though they can be, `wake` is when the next pass
-    is to be at the latest (ms since the epoch).
+    `lasting` and `standings` are of the same jobs; `kinds`, `counted`, `stuck` and `bounds` are what earlier
+    passes left. `safe` are the jobs (uids) that nobody may suspend though they can be, `wake` is when the
+    next pass is to be at the latest (ms since the epoch).
     """
 
     lasting: Mapping[str, standing.Lasting]
@@ -55,6 +79,7 @@ class Scene:
     kinds: kinds.Kinds
     counted: demand.Counted
     stuck: stuck.Stuck
+    bounds: Bounds
     safe: frozenset[str]
     wake: int
     now: int
@@ -85,13 +110,11 @@ class Limit:
 class Load:
     """All that is asked, and of what.
 
-    `asks` by deadline, `ages` their places in the order of uids, `profiles` the numbers of their kinds;
-    `demand[limit, profile]` of one gang.
+    `asks` by deadline, `profiles` the numbers of their kinds; `demand[limit, profile]` of one gang.
     """
 
     tick: int
     asks: demand.Asks
-    ages: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     profiles: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     limits: list[Limit] = field(default_factory=list)
     demand: Ints = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
@@ -128,13 +151,17 @@ def measure(scene: Scene, without: frozenset[str] = frozenset()) -> Load:
     if len(found) < 2 or not found.could.any():
         return load
     profiles = _Profiles()
-    numbers = profiles.number(found.kinds, scene.kinds.made)
-    load.ages = found.deadlines.argsort(kind="stable")  # of equals by uid, since they come in that order
-    load.asks = found.only(load.ages)
-    load.profiles = numbers[load.ages]
-    others = scene.stuck.columns(_stuck(scene, found))
-    _limit_nodes(scene, load, profiles, others)
+    load.profiles = profiles.number(found, scene.kinds)
+    others, offered = scene.stuck.columns(_stuck(scene, found)), _offered(scene)
+    key = profiles.key, offered.tobytes()
+    plain = others.empty and scene.kinds.alike
+    if plain and scene.bounds.recall(load, key):
+        return load
+    profiles.read()
+    _limit_nodes(scene, load, profiles, others, offered)
     _limit_quotas(scene, load, profiles, others)
+    if plain:
+        scene.bounds.keep(load, key)
     return load
 
 
@@ -145,13 +172,15 @@ def _stuck(scene: Scene, counted: demand.Asks) -> list[Standing]:
 
 
 class _Profiles:
-    """The kinds among the counted jobs, numbered as they come, as rows of numbers: one per group.
+    """The kinds among the counted jobs, numbered, as rows of numbers: one per group.
 
-    `masks` are the sets of nodes, `shares` the (queue, pools) on which the groups depend.
+    Equal `key`s are of the same kinds. `masks` are the sets of nodes, `shares` the (queue, pools) on which
+    the groups depend.
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[int, int] = {}
+        self._made: list[kinds.Kind] = []
+        self.key = b""
         self._sets: dict[int, int] = {}
         self.masks: list[Mask] = []
         self.shares: dict[tuple[str, tuple[str, ...]], int] = {}
@@ -161,31 +190,34 @@ class _Profiles:
     @property
     def count(self) -> int:
         """How many kinds there are."""
-        return len(self._numbers)
+        return len(self._made)
 
-    def number(self, found: Ints, made: Sequence[kinds.Kind]) -> Ints:
-        """The numbers of kinds that are given by their places in `Kinds.made`."""
-        first = np.full(len(made), len(found))
-        first[found[::-1]] = np.arange(len(found))[::-1]  # of several that are written the last one stays
-        places = (first < len(found)).nonzero()[0]
+    def number(self, found: demand.Asks, known: kinds.Kinds) -> Ints:
+        """The numbers of the kinds of jobs, the first by uid first where their order makes a difference."""
+        made, some = known.made, np.flatnonzero(np.bincount(found.kinds))
+        if not known.alike:
+            ages, first = found.ages(), np.full(len(made), len(found))
+            np.minimum.at(first, found.kinds, ages)
+            some = some[first[some].argsort()]
+        self._made = [made[kind] for kind in some.tolist()]
+        self.key = some.tobytes()
         numbers = np.zeros(len(made), dtype=np.int64)
-        for place in places[first[places].argsort()].tolist():
-            numbers[place] = self._add(made[place])
-        return numbers[found]
+        numbers[some] = np.arange(len(some))
+        return numbers[found.kinds]
 
-    def _add(self, kind: kinds.Kind) -> int:
-        number = self._numbers[id(kind)] = len(self._numbers)
-        for amounts, area, pools in zip(kind.amounts, kind.areas, kind.pools, strict=True):
-            which = self._sets.setdefault(id(area), len(self.masks))
-            if which == len(self.masks):
-                self.masks.append(area)
-            share = self.shares.setdefault((kind.queue, pools), len(self.shares))
-            self.rows.append((number, which, share))
-            self.amounts.append(amounts)
-        return number
+    def read(self) -> None:
+        """Find out on which sets of nodes and pools their groups depend."""
+        for number, kind in enumerate(self._made):
+            for amounts, area, pools in zip(kind.amounts, kind.areas, kind.pools, strict=True):
+                which = self._sets.setdefault(id(area), len(self.masks))
+                if which == len(self.masks):
+                    self.masks.append(area)
+                share = self.shares.setdefault((kind.queue, pools), len(self.shares))
+                self.rows.append((number, which, share))
+                self.amounts.append(amounts)
 
 
-def _limit_nodes(scene: Scene, load: Load, profiles: _Profiles, others: stuck.Columns) -> None:
+def _limit_nodes(scene: Scene, load: Load, profiles: _Profiles, others: stuck.Columns, offered: Ints) -> None:
     """Add the limits of sets of nodes."""
     rows = np.array(profiles.rows, dtype=np.int64)
     amounts = np.array(profiles.amounts, dtype=np.int64)
@@ -193,7 +225,7 @@ def _limit_nodes(scene: Scene, load: Load, profiles: _Profiles, others: stuck.Co
     areas, load.merged = _areas(load, profiles, masks)
     # Counts of nodes are far below 2**24, so the sums are exact.
     outside = masks.astype(np.float32) @ (~areas).astype(np.float32).T
-    offered = _offered(scene) @ areas.T
+    there = offered @ areas.T
     for index, area in enumerate(areas):
         inside = outside[rows[:, 1], index] == 0
         asked = _per_profile(rows[inside, 0], amounts[inside], profiles.count)
@@ -202,7 +234,7 @@ def _limit_nodes(scene: Scene, load: Load, profiles: _Profiles, others: stuck.Co
             continue  # of running jobs whose nodes were relabelled: giving one up makes no room for another
         held = None if others.empty else others.on(area)
         for row in np.flatnonzero(asked.any(axis=0)).tolist():
-            rate, ends = _less_stuck(int(offered[row, index]), row, held)
+            rate, ends = _less_stuck(int(there[row, index]), row, held)
             load.limits.append(Limit(scene.resources[row], "", nodes, rate, ends))
             load.demand = _stacked(load.demand, asked[:, row])
 

@@ -1,50 +1,80 @@
-"""Rows of integers that are kept for things that come, change and go, so that columns are not made anew.
+"""Rows that are kept in order for things that come, change and go: a few lists and columns of integers.
 
-A thing's row stands until it is another, which whoever made it says by giving another object. What the rows
-mean is their owners' business (`demand`, `victims`).
+A register is never written to: one with others in it is another, so that a plan may keep what it was made of.
+What keys, things and columns mean is their owners' business (`demand`, `flock`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import bisect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from lstqueue.topology.table import Ints
 
-FIRST = 64
-"""Rows there are at first; they double."""
+MANY = 4096
+"""Changes that are noted one by one; of more everybody is put in anew."""
+
+Key = TypeVar("Key", str, tuple[int, str])
+Row = tuple[Key, tuple[Any, ...], Sequence[int]]
+"""(key, an item for each list, an integer for each column)."""
 
 
-class Register:
-    """`known` has what a row was made of, by uid, and where it is; -1: it has none."""
+class Changes:
+    """Whose rows are to be made anew (uids), until somebody asks: `some`, None for everybody's.
 
-    def __init__(self, width: int) -> None:
-        self.known: dict[str, tuple[object, int]] = {}
-        self.rows: Ints = np.zeros((FIRST, width), dtype=np.int64)
-        self._spare = list(range(FIRST))
+    Nobody may ask for long, so what is noted of those who are gone has a bound.
+    """
 
-    def write(self, uid: str, what: object, values: Sequence[int] | None) -> int:
-        """Keep the row of something that is new or another, and say where; None: it has none."""
-        self.forget(uid)
-        row = -1
-        if values is not None:
-            row = self._take()
-            self.rows[row] = values
-        self.known[uid] = what, row
-        return row
+    __slots__ = ("some",)
 
-    def forget(self, uid: str) -> bool:
-        """Drop what is another or gone; return whether it had a row."""
-        found = self.known.pop(uid, None)
-        if found is None or found[1] < 0:
-            return False
-        self._spare.append(found[1])
-        return True
+    def __init__(self) -> None:
+        self.some: set[str] | None = None
 
-    def _take(self) -> int:
-        if not self._spare:
-            size = len(self.rows)
-            self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
-            self._spare = list(range(size, 2 * size))
-        return self._spare.pop()
+    def note(self, uids: Iterable[str]) -> None:
+        """Note some more."""
+        if self.some is not None:
+            self.some.update(uids)
+            if len(self.some) > MANY:
+                self.some = None
+
+
+@dataclass(frozen=True, slots=True)
+class Register(Generic[Key]):
+    """`keys` ascending, none twice; `lists` and the columns of `figures` are in their order."""
+
+    keys: list[Key]
+    lists: tuple[list[Any], ...]
+    figures: Ints
+
+    def place(self, key: Key) -> int | None:
+        """Where a key is; None: nowhere."""
+        place = bisect.bisect_left(self.keys, key)
+        return place if place < len(self.keys) and self.keys[place] == key else None
+
+    def changed(self, out: Sequence[int], come: Sequence[Row[Key]]) -> Register[Key]:
+        """The same without those in some places (ascending) and with others (by ascending keys)."""
+        keys, lists, figures = self.keys.copy(), tuple([one.copy() for one in self.lists]), self.figures
+        for place in reversed(out):
+            del keys[place]
+            for one in lists:
+                del one[place]
+        if out:
+            figures = np.delete(figures, out, axis=1)
+        if come:
+            places = [bisect.bisect_left(keys, key) for key, _, _ in come]
+            rows = np.array([row for _, _, row in come], dtype=np.int64)
+            figures = np.insert(figures, places, rows.T, axis=1)
+            for more, (place, (key, items, _)) in enumerate(zip(places, come, strict=True)):
+                keys.insert(place + more, key)
+                for one, item in zip(lists, items, strict=True):
+                    one.insert(place + more, item)
+        return Register(keys, lists, figures)
+
+
+def empty(width: int, lists: int) -> Register[Any]:
+    """One of nothing."""
+    return Register([], tuple([[] for _ in range(lists)]), np.zeros((width, 0), dtype=np.int64))

@@ -75,7 +75,7 @@ def step(scene: overload.Scene) -> Shedding:
     if not tested.exceeded:
         return Shedding({}, tested.quiet_until(scene.wake), load.merged)
     own = {queue.name: _nominal(queue) for queue in scene.queues.values() if queue.account != queue.name}
-    given = _Walk(load, scene.counted.jobs(load.asks), tested.exceeded, scene.config, own).run()
+    given = _Walk(load, tested.exceeded, scene.config, own).run()
     for uid in given:
         scene.standings.give_up(uid)
     # Sums, shares and protected jobs all move with time while there is too much: look at every step.
@@ -125,7 +125,7 @@ def _never(scene: overload.Scene, load: Load) -> frozenset[str]:
     """Counted jobs that wait and could not fit even if nothing else ran: they take nothing from anybody."""
     found: list[str] = []
     known: dict[int, bool] = {}  # by gang: there are few
-    for job in scene.counted.jobs(load.asks):
+    for job in load.asks.jobs:
         gang = scene.gangs.get(job.uid)
         if gang is None:
             continue
@@ -233,13 +233,12 @@ class _Walk:
     def __init__(
         self,
         load: Load,
-        jobs: list[model.Job],
         exceeded: list[int],
         config: model.Config,
         own: Mapping[str, Mapping[str, int]],
     ) -> None:
         """Take who asks for what; `own` is the nominal quota of queues that lend, by resource."""
-        self._tick, self._jobs, asks, self._own = load.tick, jobs, load.asks, own
+        self._tick, self._jobs, asks, self._own = load.tick, load.asks.jobs, load.asks, own
         self._sums = [_Sum(load.limits[row]) for row in exceeded]
         spans = asks.deadlines - load.tick
         self._spans: list[int] = spans.tolist()
@@ -252,13 +251,13 @@ class _Walk:
         amounts = [[(number, amount) for number, amount in enumerate(one) if amount] for one in columns]
         self._asks = [amounts[profile] for profile in load.profiles.tolist()]
         # Of equals those who wait go first, then the newest, then the last by uid.
-        order = np.lexsort((-load.ages, -asks.submits, asks.placed))
+        order = np.lexsort((-asks.ages(), -asks.submits, asks.placed))
         self._in_turn: list[int] = order.tolist()
         self._turns: list[int] = order.argsort().tolist()
         self._given: dict[int, Given] = {}
         self._reached = 0
         self._sweeps: dict[str, list[int]] = {}
-        for index, job in enumerate(jobs):
+        for index, job in enumerate(self._jobs):
             if job.sweep and self._may[index]:
                 self._sweeps.setdefault(job.sweep, []).append(index)
 
