@@ -120,6 +120,19 @@ _WORLD = (
         metavar="EVERY:LENGTH[:SHARE]",
         help="Drain the next SHARE of the nodes for LENGTH, EVERY so often, as in 7d:4h:0.25.",
     ),
+    _option(
+        "--topology",
+        metavar="FORMAT:PATH",
+        help="The interconnect, as of lstqueue topology, or clos:NODES:LEAVES[:OVERSUBSCRIPTION]: so many"
+        " nodes under a leaf switch and leaf groups in a block. Without it no place is better than another.",
+    ),
+    _option(
+        "--communication",
+        type=_Number(0, 1),
+        help="Share of a step that gangs on several nodes communicate, which a place makes longer.",
+    ),
+    _option("--prefer", metavar="LEVEL", help="The level of which such gangs wait for one domain."),
+    _option("--max-wait", help="How long after submission at most."),
     _option("--pass-every", help="The least virtual time between two passes."),
     _option("--verdicts/--no-verdicts", help="Whether to forecast for verdicts."),
     _option("--invariants/--no-invariants", help="Whether to check every move."),

@@ -57,6 +57,7 @@ class Config:
     share_keeps: bool = True  # whether what comes free is kept for one that is overdue
     share_late: bool = False  # whether it is kept for those who have missed a deadline as well
     share_unknown: int = 24 * HOUR  # what such work without an estimate is taken to run, in that share
+    relaxes: bool = True  # whether gangs wait for a better domain that they prefer at all
     trigger_least: int = HOUR  # slack at which a job may have others suspended, besides a share of mid
     trigger_share: float = 0.4
     trigger_margin: int = 2_000  # two passes

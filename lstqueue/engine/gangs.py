@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lstqueue.engine import fabrics, model, quota
-from lstqueue.topology import capacity, eligibility, table, together, tree
+from lstqueue.topology import capacity, eligibility, rules, table, together, tree
 
 PPM = 1_000_000
 Key = tuple[str, tuple[model.Group, ...], tuple[str, ...], model.Locality]
@@ -89,9 +89,10 @@ class Gangs:
         resources: tuple[str, ...],
         allocatable: table.Ints,
         fabric: tree.Tree | None = None,
+        rule: rules.Rule | None = None,
     ) -> None:
         self._nodes, self._queues, self._quota = nodes, queues, charges
-        self._fabric = fabric
+        self._fabric, self._rule = fabric, rule
         self._gangs: dict[Key, Gang] = {}
         self._rows: list[capacity.Row] = []
         self._row_ids: dict[tuple[object, ...], int] = {}
@@ -100,7 +101,7 @@ class Gangs:
         self._near: dict[int, Gang] = {}
         self._firm: dict[int, Gang | None] = {}
         self.resources, self.allocatable = resources, allocatable
-        self._made = capacity.Rows((), resources, allocatable, fabric)
+        self._made = capacity.Rows((), resources, allocatable, fabric, rule=rule)
 
     def __len__(self) -> int:
         return len(self._gangs)
@@ -108,7 +109,9 @@ class Gangs:
     def rows(self) -> capacity.Rows:
         """The rows of every gang, for a ledger."""
         if len(self._made.rows) < len(self._rows):
-            self._made = capacity.Rows(self._rows, self.resources, self.allocatable, self._fabric)
+            self._made = capacity.Rows(
+                self._rows, self.resources, self.allocatable, self._fabric, rule=self._rule
+            )
         return self._made
 
     def of(self, job: model.Job) -> Gang:

@@ -119,7 +119,8 @@ class World:
         self._seen: Mapping[str, Node] = {node.name: node for node in nodes.nodes}
         self._quota = quota.Quota(queues.values(), ())
         self._holdings = holdings.Holdings(resources, nodes)
-        self._gangs = gangs.Gangs(nodes, queues, self._quota, resources, self.allocatable, fabric)
+        rule = config.switches.placing
+        self._gangs = gangs.Gangs(nodes, queues, self._quota, resources, self.allocatable, fabric, rule)
         self._ledger = capacity.Ledger(self._gangs.rows(), self.allocatable.copy())
         self.possible = fit.Possibility(self._room)
         self.kinds = kinds.Kinds(nodes, queues, resources)

@@ -35,7 +35,7 @@ class Relaxing:
     def until(self, turn: order.Turn, free: room.Room) -> int | None:
         """Until when a job waits for a better domain, in ms since the epoch; None: it takes what there is."""
         near = self._known.world.near(turn.gang)
-        if near is None or turn.strict or self._over(turn.job):
+        if near is None or turn.strict or not self._known.config.relaxes or self._over(turn.job):
             return None
         if not free.could_place(turn.gang) or free.could_place(near):
             return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lstqueue.engine import gangs, model, quota, siting
-from lstqueue.topology import capacity, placement, table, tree
+from lstqueue.topology import capacity, placement, rivals, table, tree
 from lstqueue.topology.table import Ints
 
 TRIES = 64
@@ -78,7 +78,8 @@ class Room:
         if not any([total[option.row] >= first.count for option in first.options]):
             return None  # so it is for nearly all of a long line, and whatever the order of groups
         taken: Placement = []
-        if (fabric := self.ledger.rows.fabric) is not None:
+        rows = self.ledger.rows
+        if (fabric := rows.fabric) is not None and rows.rule is None:
             self._left = TRIES
             return self._place_together(fabric, gang, [])
         for members in (gang.members, gang.members[::-1])[: len(gang.members)]:
@@ -149,7 +150,10 @@ class Room:
         for option in member.options:
             if self.ledger.total[option.row] < member.count or not self.quota.fits(option.charges):
                 continue
-            chosen = placement.choose(self.ledger, option.row, member.count)
+            if (rule := self.ledger.rows.rule) is None:
+                chosen = placement.choose(self.ledger, option.row, member.count)
+            else:
+                chosen = rivals.choose(self.ledger, option.row, member.count, rule)
             if chosen is None or self._left <= 0:
                 return False
             self._left -= 1

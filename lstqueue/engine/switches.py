@@ -10,6 +10,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from lstqueue.topology import rules
+
 STEP = 60_000
 """Steps (ms) in which time moves for the ranks of those who run, where ranks change with time."""
 
@@ -49,6 +51,8 @@ class Switches:
             still meet its deadline; None: no job does.
         service_step: For the order `service`: run time in ms of the whole pool. A job that got less of it
             (run time × its share of the pool) goes before all that got more.
+        placing: Which nodes come first (step 4); None: those that an interconnect makes best, or the tightest
+            where nothing is known of one. What gangs ask of the interconnect is then not kept.
     """
 
     strict: bool | None = None
@@ -59,6 +63,7 @@ class Switches:
     preempts: Preempts = Preempts.HARMLESS
     urgent: int | None = None
     service_step: int = 2 * STEP
+    placing: rules.Rule | None = None
 
     def __post_init__(self) -> None:
         """Refuse what means nothing.

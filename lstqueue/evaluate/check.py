@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from lstqueue.engine import model
 from lstqueue.evaluate import lives, teams, workload, world
+from lstqueue.topology import slowdown
 
 KEPT = 20
 """Broken rules that are kept in words."""
@@ -119,8 +120,9 @@ class Books:
         """
         ran = max(0, at - self._began.get(life.uid, at)) if life.state is model.State.RUNNING else 0
         every, saves = self._costs.checkpoint, self._costs.saves_on_suspend
-        saved = ran // every * every if every else 0
-        fine = kept == ran if asked and saves else kept == saved or (saves and kept == ran)
+        saved = slowdown.shrunk(ran // every * every if every else 0, life.slowdown)
+        whole = slowdown.shrunk(ran, life.slowdown)
+        fine = kept == whole if asked and saves else kept == saved or (saves and kept == whole)
         self._expect(fine, life, at, f"keeps {kept} ms of a run of {ran} ms")
         self._done[life.uid] += kept
 
@@ -132,7 +134,8 @@ class Books:
 
     def ended(self, life: lives.Life, at: int) -> None:
         """A job has done all of its work, no more and no less."""
-        done = self._done.pop(life.uid, 0) + (life.completed or 0) - self._began.get(life.uid, 0)
+        ran = (life.completed or 0) - self._began.get(life.uid, 0)
+        done = self._done.pop(life.uid, 0) + slowdown.shrunk(ran, life.slowdown)
         self._expect(done == life.work.duration, life, at, f"did {done} ms of {life.work.duration} ms")
         self._expect(life.uid not in self._holds, life, at, "has ended and holds room")
 

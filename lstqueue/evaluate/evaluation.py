@@ -121,6 +121,7 @@ def prepared(
         load = setup.loaded(asked, asked.trace, nodes, seed=asked.seed)
         estimator = estimates.parse(asked.estimates, seed=asked.seed, config=config)
         several = setup.several(asked, policy, load)
+        linked = setup.interconnect(asked, policy, nodes)
     except setup.KNOWN as error:
         raise click.ClickException(str(error)) from error
     _check_claims(asked, policy, config)
@@ -134,6 +135,7 @@ def prepared(
         witnesses=[one for one in (books, recorder) if one is not None],
         wear=setup.wear(asked, nodes, seed=asked.seed, since=load.works[0].submit),
         several=several,
+        **({} if linked is None else {"interconnect": linked}),
     )
     again = replay.Replay(
         load,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from lstqueue.engine import model
 from lstqueue.evaluate import lives, replay, world
+from lstqueue.topology import slowdown
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Least GPUs of each class of widths."""
@@ -103,6 +104,8 @@ class Figures:
         promised: Deadline jobs that were promised theirs; `promised_ratio` of all of them.
         promises_broken: Promises taken back, and those of jobs that were late all the same.
         promises_broken_by: The same by cause.
+        place_slowdown: Over jobs of several pods that completed, run time in their last place over that in
+            the best, of replays with an interconnect; None of others.
         by_queue: Figures of each queue, where there are several.
     """
 
@@ -147,6 +150,7 @@ class Figures:
     promised_ratio: float | None
     promises_broken: int
     promises_broken_by: dict[str, int]
+    place_slowdown: Spread
     by_queue: dict[str, Queue]
 
 
@@ -214,6 +218,9 @@ def of(outcome: replay.Outcome, shape: world.Shape, *, queues: Sequence[str] = (
         promised_ratio=_ratio(len(promised), len(dated)),
         promises_broken=broken.total(),
         promises_broken_by=dict(sorted(broken.items())),
+        place_slowdown=spread(
+            [life.slowdown / slowdown.PPM for life in done if life.locality is not model.ANYWHERE]
+        ),
         by_queue=_queues(everybody, queues),
     )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from lstqueue.engine import model
 from lstqueue.evaluate import workload
+from lstqueue.topology import slowdown
 
 DISPLACED_BY = 16
 """How many of those a job had to give way to are remembered, as in a DeadlineJob's status."""
@@ -60,7 +61,8 @@ class Life:
     `queue` is "" for the one of a replay without several, `gave_back` how often it had to leave for another
     queue. `first_level` is the verdict at submit, `first_finish` the first forecast of its end. Who is
     `given_up` has no deadline to the engine. `promised` says that it ever had a slot, `broken` why the last
-    promise was taken back.
+    promise was taken back. `slowdown` (ppm) is what its place makes of its run time, while it has one and
+    after its end; `saved` is run time on the best place.
     """
 
     uid: str
@@ -79,6 +81,8 @@ class Life:
     broken: model.Cause | None = None
     not_before: int = 0
     avoid: tuple[str, ...] = ()
+    locality: model.Locality = model.ANYWHERE
+    slowdown: int = slowdown.PPM
     saved: int = 0
     suspensions: tuple[int, ...] = ()
     wasted: int = 0
@@ -136,6 +140,8 @@ class Life:
                 wasted=self.wasted,
                 displaced_by=self.displaced_by,
                 served=self.saved + self.lost,
+                locality=self.locality,
+                slowdown=self.slowdown,
             )
         return self.seen
 

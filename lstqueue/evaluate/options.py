@@ -50,6 +50,10 @@ class Replayed(Loaded):
     drains: float = 0.0
     repair: str = "4h"
     maintenance: str | None = None
+    topology: str | None = None
+    communication: float = 0.0
+    prefer: str | None = None
+    max_wait: str | None = None
     pass_every: str = "1s"  # noqa: S105 - no password, a time between passes
     verdicts: bool = True
     invariants: bool = True

@@ -165,6 +165,9 @@ def _rows(result: Result) -> list[tuple[str, str]]:
         rows.append(("promised", f"{seen.promised:,} ({_share(seen.promised_ratio)})"))
         causes = ", ".join(f"{cause} {count:,}" for cause, count in seen.promises_broken_by.items())
         rows.append(("promises broken", f"{seen.promises_broken:,}{': ' * bool(causes)}{causes}"))
+    if seen.place_slowdown.mean is not None:
+        placed = seen.place_slowdown
+        rows.append(("slowdown by place, gangs", f"mean {placed.mean:.3f}, p95 {placed.p95 or 0:.3f}"))
     for name, own in seen.by_queue.items():
         told = f"{own.met:,} of {own.deadline_jobs:,} ({_share(own.deadline_ratio)})"
         rows.append((f"queue {name}: deadlines met", f"{told}, {own.gpu_hours:,.0f} GPU hours"))

@@ -12,6 +12,7 @@ from typing import Any
 
 from lstqueue.engine import model, switches
 from lstqueue.evaluate import podwise, world
+from lstqueue.topology import rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,11 @@ def _by_rank(order: model.Order, **changed: Any) -> dict[str, Any]:
     return _plain(order, **{"preempts": switches.Preempts.RANK, **changed})
 
 
+def _placing(rule: rules.Rule) -> dict[str, Any]:
+    """Another placement, in which nobody waits for a better domain."""
+    return {"switches": switches.Switches(placing=rule), "relaxes": False}
+
+
 _PODS = _plain(model.Order.FIFO, strict=False) | {"forecast_depth": 0}
 """Pods by importance and submission, each where it fits; nobody forecasts for a pod."""
 _SLACK_ALONE = {"overhead_share": 0.0, "quantum": 1}
@@ -91,6 +97,9 @@ ALL = (
         config=_BARE,
         queue=_NEVER,
     ),
+    Policy("lst-tightest", "lst that places on the tightest nodes", config=_placing(rules.Rule.TIGHTEST)),
+    Policy("lst-most-free", "lst that places on the freest nodes", config=_placing(rules.Rule.MOST_FREE)),
+    Policy("lst-random", "lst that places anywhere", config=_placing(rules.Rule.RANDOM)),
     Policy(
         "naive-lst",
         "least slack first anew in every pass: whoever has less slack suspends, late jobs first of all",

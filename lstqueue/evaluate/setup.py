@@ -18,6 +18,7 @@ from lstqueue.evaluate import (
     deadlines,
     estimates,
     fitting,
+    interconnects,
     inventory,
     lives,
     mishaps,
@@ -28,6 +29,7 @@ from lstqueue.evaluate import (
     workload,
     world,
 )
+from lstqueue.topology import slowdown
 
 GPUS_PER_NODE = 8
 NONE = {"launch": "0s", "grace": "0s", "termination": "0s", "bind": "0s", "lag": "0s"}
@@ -38,7 +40,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
 """Costs by the name of a preset; what is not named is as in `lives.Costs`."""
 KNOWN = (
     policies.PolicyError, traces.TraceError, deadlines.DeadlineError, estimates.EstimateError,
-    teams.TeamsError,
+    teams.TeamsError, interconnects.InterconnectError,
 )  # fmt: skip
 """Errors of an option or a file that say what to do."""
 
@@ -56,6 +58,7 @@ def checked(asked: options.One) -> world.Shape:
         policy = policies.named(asked.policy)
         estimates.parse(asked.estimates, seed=asked.seed, config=policy.configured(model.Config()))
         several(asked, policy)
+        interconnect(asked, policy, nodes)
         if asked.bound:
             bounds.require()
     except (*KNOWN, bounds.BoundError) as error:
@@ -158,6 +161,27 @@ def several(
     for work in () if load is None else load.works:
         found.of(work)
     return found
+
+
+def interconnect(
+    asked: options.Replayed, policy: policies.Policy, nodes: world.Shape
+) -> interconnects.Interconnect | None:
+    """The interconnect of a replay, None without one.
+
+    Raises:
+        click.UsageError: The policy knows none, or something is asked of one that is not there.
+        InterconnectError: It cannot be used.
+    """
+    wait = None if asked.max_wait is None else duration(asked.max_wait, "--max-wait")
+    if asked.topology is None:
+        if asked.communication or asked.prefer or wait is not None:
+            raise click.UsageError("--communication, --prefer and --max-wait need --topology")
+        return None
+    if policy.pods is not None:
+        raise click.UsageError(f"--topology does not go with the policy {policy.name}, which places pods")
+    wishes = interconnects.Wishes(round(asked.communication * slowdown.PPM), asked.prefer or "", wait)
+    machines = [(one.name, one.gpus) for one in nodes.machines]
+    return interconnects.read(asked.topology, machines, wishes, named=asked.inventory is not None)
 
 
 def wear(asked: options.Replayed, nodes: world.Shape, *, seed: int, since: int) -> mishaps.Wear:

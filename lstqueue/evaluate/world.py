@@ -18,8 +18,18 @@ from dataclasses import replace
 from typing import Protocol
 
 from lstqueue.engine import model
-from lstqueue.evaluate import digest, inventory, lives, machines, mishaps, teams, workload
+from lstqueue.evaluate import (
+    digest,
+    interconnects,
+    inventory,
+    lives,
+    machines,
+    mishaps,
+    teams,
+    workload,
+)
 from lstqueue.topology import model as topology
+from lstqueue.topology import slowdown
 
 GPU = workload.GPU
 POOL = "all"
@@ -88,7 +98,9 @@ class World:
         witnesses: Iterable[Witness] = (),
         wear: mishaps.Wear | None = None,
         several: teams.Teams | None = None,
+        interconnect: interconnects.Interconnect | None = None,
     ) -> None:
+        self._interconnect = interconnect
         self.shape, self.costs = shape, costs
         self.queue = replace(
             queue,
@@ -194,6 +206,7 @@ class World:
             shed_at=self._shed_at,
             reclaimed=dict(self._reclaimed),
             round=self._round,
+            domains=None if self._interconnect is None else self._interconnect.domains,
         )
 
     # Arrivals
@@ -208,6 +221,8 @@ class World:
             ]
             groups = self._groups[work.pods] = tuple(made)
         life = self.jobs[uid] = lives.Life(uid, work, groups, estimate)
+        if self._interconnect is not None:
+            life.locality = self._interconnect.locality(work)
         life.queue = "" if self._several is None else self._several.of(work)
         self._log.note(at, "submitted", work.key, [("runs", work.duration), ("due", work.deadline or 0)])
         for witness in self._witnesses:
@@ -284,6 +299,8 @@ class World:
         for index, group in enumerate(admission.groups):
             parts += [model.Assigned(index, group.pool, node, 0, count) for node, count in group.nodes]
         life.assigned = tuple(parts)
+        if self._interconnect is not None:
+            life.slowdown = self._interconnect.slowdown(life.work, admission.groups)
         life.attempt += 1
         self.busy += life.work.gpus
         self._placed += 1
@@ -300,7 +317,7 @@ class World:
         life.state, life.since = model.State.ADMITTED, now
         life.claim, life.reservation, life.seen = None, None, None
         life.starts_at = now + costs.bind + (costs.restore if life.ran else costs.launch)
-        life.ends_at = life.starts_at + life.work.duration - life.saved
+        life.ends_at = life.starts_at + slowdown.stretched(life.work.duration - life.saved, life.slowdown)
         if life.published.code is not None:
             life.published = replace(life.published, code=None)
         for witness in self._witnesses:
@@ -314,8 +331,9 @@ class World:
         if life.attempt != wanted.attempt or not placed or life.ends_at <= now:
             return  # it is through, and its room free in a moment
         ran = max(0, now - life.starts_at) if life.state is model.State.RUNNING else 0
-        kept = self._kept(ran, asked=True)
-        self._leave(life, now, ran=ran, kept=kept, for_uid=wanted.for_uid)
+        worth = self._kept(ran, asked=True)
+        kept = slowdown.shrunk(worth, life.slowdown)
+        self._leave(life, now, lost=ran - worth, ran=ran, kept=kept, for_uid=wanted.for_uid)
         life.gave_back += wanted.why is model.Why.RECLAIMED
         self._log.note(now, "suspended", life.work.key)
         for witness in self._witnesses:
@@ -339,10 +357,10 @@ class World:
             return ran
         return ran // costs.checkpoint * costs.checkpoint if costs.checkpoint else 0
 
-    def _leave(self, life: lives.Life, now: int, *, ran: int, kept: int, for_uid: str) -> None:
+    def _leave(self, life: lives.Life, now: int, *, ran: int, lost: int, kept: int, for_uid: str) -> None:
         """Count what a suspension for another leaves behind, by the operator's rules."""
         life.saved += kept
-        life.lost += ran - kept
+        life.lost += lost
         life.preempted += 1
         worked = life.state is model.State.RUNNING
         if worked:
@@ -395,9 +413,10 @@ class World:
             return  # it is through, and its end known in a moment
         worked = life.state is model.State.RUNNING
         ran = max(0, at - life.starts_at) if worked else 0
-        kept = self._kept(ran, asked=asked)
+        worth = self._kept(ran, asked=asked)
+        kept = slowdown.shrunk(worth, life.slowdown)
         life.saved += kept
-        life.lost += ran - kept
+        life.lost += ran - worth
         life.struck += 1
         if worked:
             life.ran = True

@@ -75,6 +75,7 @@ def _refuse(asked: command.Options) -> None:
         "--lag": "lag" in asked.costs and setup.duration(asked.costs["lag"], "--lag"),
         "--log": asked.log_path,
         "--report": asked.report_path,
+        "--topology": asked.topology,
         "--estimates last-two": asked.estimates == "last-two",
     }
     for name, given in told.items():

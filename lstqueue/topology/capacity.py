@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lstqueue.topology import eligibility, model, table, together, tree
+from lstqueue.topology import eligibility, model, rules, table, together, tree
 from lstqueue.topology.table import Ints, Mask
 
 MANY = 1 << 20
@@ -43,7 +43,8 @@ class Rows:
     """The questions of one pass as columns, and what is the same for every copy of the ledger.
 
     `amounts[resource, row]` are the requests, `scarce[row]` is the resource whose free amount ranks nodes.
-    `fabric` is the interconnect of the nodes, None where nothing is known of one.
+    `fabric` is the interconnect of the nodes, None where nothing is known of one; gangs are placed by it but
+    where a `rule` says otherwise.
     """
 
     def __init__(
@@ -52,12 +53,14 @@ class Rows:
         resources: Sequence[str],
         allocatable: Ints,
         fabric: tree.Tree | None = None,
+        *,
+        rule: rules.Rule | None = None,
     ) -> None:
         nodes = allocatable.shape[1]
         self.rows = tuple(rows)
         self.resources = tuple(resources)
         self.allocatable = allocatable
-        self.fabric = fabric
+        self.fabric, self.rule = fabric, rule
         place = {name: i for i, name in enumerate(resources)}
         self.amounts: Ints = np.zeros((len(resources), len(self.rows)), dtype=np.int64)
         for j, row in enumerate(self.rows):
@@ -82,7 +85,7 @@ class Rows:
         other = object.__new__(Rows)
         other.rows = tuple(self.rows[row] for row in wanted)
         other.resources, other.allocatable, other.bits = self.resources, self.allocatable, self.bits
-        other.fabric = self.fabric
+        other.fabric, other.rule = self.fabric, self.rule
         some = list(wanted)
         other.amounts, other.divisor, other.limit = (
             self.amounts[:, some],

@@ -12,6 +12,7 @@ from lstqueue.evaluate import (
     check,
     digest,
     estimates,
+    interconnects,
     lives,
     mishaps,
     policies,
@@ -70,6 +71,8 @@ def run(
     policy: policies.Policy | None = None,
     estimator: estimates.Estimator | None = None,
     several: teams.Teams | None = None,
+    topology: str | None = None,
+    wishes: interconnects.Wishes | None = None,
     **more: Any,
 ) -> Ran:
     """Replay works on nodes of eight GPUs as a policy has it or as is given, else with exact estimates."""
@@ -80,7 +83,13 @@ def run(
     lines = io.StringIO()
     log = digest.Log(lines)
     books = check.Books(shape, costs, several=several, config=config)
-    place = policy.world(shape, costs, queue, log=log, witnesses=(books,), wear=wear, several=several)
+    machines = [(one.name, one.gpus) for one in shape.machines]
+    asked = wishes or interconnects.Wishes()
+    linked = None if topology is None else interconnects.read(topology, machines, asked, named=False)
+    linked_by = {} if linked is None else {"interconnect": linked}
+    place = policy.world(
+        shape, costs, queue, log=log, witnesses=(books,), wear=wear, several=several, **linked_by
+    )
     load = workload.Workload("made up", workload.ordered(works))
 
     def decided(snapshot: model.Snapshot, plan: model.Plan) -> None:
