@@ -67,7 +67,7 @@ def foresee(scene: Scene, asked: frozenset[str]) -> dict[str, Outlook]:
     wanted = [turn for turn in turns if turn.job.uid in asked]
     ghosts, ghost_of = _ghosts(turns, wanted)
     leaving = ends(scene)
-    free = scene.free.copy()
+    free = scene.free.copy(rough=True)
     for stake in scene.claims:
         free.charge(stake.rest)
     entrants = [_entrant(turn, scene, asked, ghost_of) for turn in turns]

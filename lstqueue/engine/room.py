@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lstqueue.engine import gangs, model, quota, siting
-from lstqueue.topology import capacity, placement, rivals, table, tree
+from lstqueue.topology import capacity, placement, rivals, roughly, table, tree
 from lstqueue.topology.table import Ints
 
 TRIES = 64
@@ -47,16 +47,17 @@ class Release:
 class Room:
     """A ledger of nodes and one of quota that are charged together."""
 
-    __slots__ = ("_left", "ledger", "quota")
+    __slots__ = ("_left", "_rough", "ledger", "quota")
 
-    def __init__(self, ledger: capacity.Ledger, quotas: quota.Quota) -> None:
+    def __init__(self, ledger: capacity.Ledger, quotas: quota.Quota, *, rough: bool = False) -> None:
+        """`rough` has gangs of one group placed well on an interconnect, and not best: in forecasts."""
         self.ledger = ledger
         self.quota = quotas
-        self._left = TRIES
+        self._left, self._rough = TRIES, rough
 
-    def copy(self) -> Room:
+    def copy(self, *, rough: bool = False) -> Room:
         """An independent room in the same state."""
-        return Room(self.ledger.copy(), self.quota.copy())
+        return Room(self.ledger.copy(), self.quota.copy(), rough=rough or self._rough)
 
     def alone(self, one: gangs.Alone) -> Room:
         """A copy for one gang, so that what comes and goes is counted in its rows only."""
@@ -173,7 +174,12 @@ class Room:
         if len(chosen) == len(gang.members):
             self._left -= 1
             in_order = sorted(chosen, key=_by_rank)
-            found = siting.find(self.ledger, fabric, gang, in_order)
+            if self._rough and gang.plain:
+                member, option = in_order[0]
+                one = roughly.choose(self.ledger, fabric, option.row, member.count)
+                found = None if one is None else [one]
+            else:
+                found = siting.find(self.ledger, fabric, gang, in_order)
             if found is None:
                 return None
             taken = [Taken(*choice, *piece) for choice, piece in zip(in_order, found, strict=True)]
