@@ -81,10 +81,12 @@ def finish(job: model.Job, now: int, config: model.Config) -> Finish | None:
         begin, mid = now + job.overhead, whole.mid
         return Finish(begin + min(whole.lo, mid), begin + mid, begin + max(whole.hi, mid))
     begin = start(job) if placed else now + job.overhead
-    totals = _totals(job, done(job, now) if placed else 0, config)
+    slower = placed and job.slowdown != slowdown.PPM
+    elapsed = done(job, now) if slower else now - begin
+    totals = _totals(job, elapsed if placed else 0, config)
     if totals is None:
         return None
-    if placed and job.slowdown != slowdown.PPM:
+    if slower:
         left = [total - job.saved for total in (totals.lo, totals.mid, totals.hi)]
         return Finish(*[begin + slowdown.stretched(time, job.slowdown) for time in left])
     first = begin - job.saved  # as if everything saved had been done in this one run
@@ -96,6 +98,9 @@ def next_outrun(job: model.Job, now: int, config: model.Config) -> int | None:
     if job.estimate is None or not is_placed(job):
         return None
     quantiles = (job.estimate.lo, job.estimate.mid, job.estimate.hi)
+    if job.slowdown == slowdown.PPM:
+        begin = start(job)
+        return begin - job.saved + min(_total(job, one, now - begin, config) for one in quantiles) + 1
     least = min(_total(job, quantile, done(job, now), config) for quantile in quantiles)
     return start(job) + slowdown.stretched(least - job.saved + 1, job.slowdown)
 

@@ -67,9 +67,7 @@ class Possibility:
         if gang.unlisted is not None:
             return model.Code.RESOURCE_NOT_IN_QUEUE
         empty = self.empty()
-        taken = empty.place(gang)
-        if taken is not None:
-            empty.undo(taken)
+        if empty.could_place(gang):
             return None
         return model.Code.NO_MATCHING_NODES if empty.quota_fits(gang) else model.Code.QUOTA_TOO_SMALL
 
