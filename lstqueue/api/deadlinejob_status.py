@@ -84,6 +84,8 @@ class Admission(base.Model):
     topology: base.Message = ""
     """How good the place is on the interconnect: the domain that holds it, hops between its nodes, what a
     ring over them gets, and domains used of the fewest possible."""
+    domain: base.Text = ""
+    """Full path of the innermost domain that holds the place."""
     slowdown_permille: Annotated[pydantic.StrictInt, pydantic.Field(ge=1000, le=4000)] | None = None
     """What the run is predicted to take here, in thousandths of that in the best place; absent: as long."""
 
@@ -239,6 +241,8 @@ class Run(base.Model):
     """The same in one sentence, where there is more to say."""
     nodes: base.Count = 0
     """On how many nodes it ran."""
+    domain: base.Text = ""
+    """Full path of the innermost domain of the interconnect that held it; the next start tries that first."""
     lost: base.StatusDuration | None = None
     """How much of its work was lost with it."""
 

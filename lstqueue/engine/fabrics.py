@@ -57,6 +57,15 @@ def _tier(fabric: tree.Tree | None, level: str) -> int | None:
     return names.index(level) + 1 if level in names else None
 
 
+def span(fabric: tree.Tree | None, path: str) -> tuple[int, int] | None:
+    """The nodes (first, last + 1) of a domain by its full path; None: there is none of that path."""
+    for level in () if fabric is None or not path else fabric.domains.levels:
+        if path in level.names:
+            index = level.names.index(path)
+            return int(level.starts[index]), int(level.ends[index])
+    return None
+
+
 def inside(fabric: tree.Tree | None, one: together.Bound) -> Mask | None:
     """Nodes that have a domain of every level that a bound names; None: all."""
     if fabric is None or one.free:

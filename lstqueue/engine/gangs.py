@@ -16,8 +16,9 @@ from lstqueue.engine import fabrics, model, quota
 from lstqueue.topology import capacity, eligibility, rules, table, together, tree
 
 PPM = 1_000_000
-Key = tuple[str, tuple[model.Group, ...], tuple[str, ...], model.Locality]
-"""(queue, groups, nodes to avoid, what it asks of the interconnect): gangs with equal ones are equal."""
+Key = tuple[str, tuple[model.Group, ...], tuple[str, ...], model.Locality, str]
+"""(queue, groups, nodes to avoid, what it asks of the interconnect, where it was): gangs with equal ones are
+equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,8 @@ class Gang:
     """All equal gangs of a queue. `members` come largest pod first; `share` is g, the dominant share in ppm.
 
     `unlisted` is the first group (by index) whose extended resources no pool lists together; None: all are.
-    `least` is the bandwidth in MB/s that its ring needs.
+    `least` is the bandwidth in MB/s that its ring needs, `home` the nodes (first, last + 1) of the domain of
+    its last place, None for anywhere.
     """
 
     queue: str
@@ -59,6 +61,7 @@ class Gang:
     share: int
     unlisted: int | None
     least: int = 0
+    home: tuple[int, int] | None = None
 
     @property
     def plain(self) -> bool:
@@ -116,14 +119,15 @@ class Gangs:
 
     def of(self, job: model.Job) -> Gang:
         """The gang of a job, whose queue must be there."""
-        key = (job.queue, job.groups, job.avoid, job.locality)
+        home = job.home if self._fabric is not None else ""
+        key = (job.queue, job.groups, job.avoid, job.locality, home)
         gang = self._gangs.get(key)
         if gang is None:
             gang = self._gangs[key] = self._make(*key)
             asked = job.locality
             if asked.preferred and self._fabric is not None:
                 nearer = dataclasses.replace(asked, required=asked.preferred, preferred="")
-                near = self._make(job.queue, job.groups, job.avoid, nearer)
+                near = self._make(job.queue, job.groups, job.avoid, nearer, home)
                 if near.members[0].bound.required > gang.members[0].bound.required:
                     self._near[id(gang)] = near
         return gang
@@ -167,6 +171,7 @@ class Gangs:
         groups: tuple[model.Group, ...],
         avoid: tuple[str, ...],
         locality: model.Locality,
+        home: str,
     ) -> Gang:
         members: list[tuple[tuple[int, int, int], Member]] = []
         demand: dict[tuple[tuple[str, str], ...], dict[str, int]] = {}
@@ -190,7 +195,9 @@ class Gangs:
             members.append(((-size[0], -size[1], index), member))
         shares = [self._share(selector, wanted) for selector, wanted in demand.items()]
         in_order = tuple(member for _, member in sorted(members, key=lambda pair: pair[0]))
-        return Gang(queue, in_order, max(shares, default=0), unlisted, locality.min_bandwidth)
+        share = max(shares, default=0)
+        place = fabrics.span(self._fabric, home)
+        return Gang(queue, in_order, share, unlisted, locality.min_bandwidth, place)
 
     def _size(self, pool: model.Pool, requests: dict[str, int]) -> tuple[int, int]:
         # Accelerators decide which pods are hard to place, the rest settles what they leave equal.

@@ -183,7 +183,8 @@ class Job:
     for and of which it may not make victims yet. `value` weighs it. `keeps_band`: late, it keeps its rank.
 
     `locality` is what it asks of the interconnect, `slowdown` by how much (ppm) its present place makes it
-    slower than the best would: estimates, and what is saved, are of the best.
+    slower than the best would: estimates, and what is saved, are of the best. `home` is the full path of the
+    domain of its last place, which is tried first.
 
     Jobs of one `sweep` ("" for none) are given up together in an overload, and promised together once there
     are `sweep_needs` of them, as many as have to succeed still.
@@ -239,6 +240,7 @@ class Job:
     expired: bool = False
     locality: Locality = ANYWHERE
     slowdown: int = 1_000_000
+    home: str = ""
 
     @property
     def movable(self) -> bool:
@@ -288,7 +290,8 @@ class Admission:
     """A whole gang admitted by a pass; `groups` runs parallel to the job's groups.
 
     `topology` says how good that is on the interconnect, in words; empty where nothing is known of one.
-    `slowdown` is what it makes of the job's run time, in ppm.
+    `slowdown` is what it makes of the job's run time, in ppm, `domain` the full path of the innermost domain
+    that holds it.
     """
 
     uid: str
@@ -296,6 +299,7 @@ class Admission:
     groups: tuple[GroupPlacement, ...]
     topology: str = ""
     slowdown: int = 1_000_000
+    domain: str = ""
 
 
 class Why(enum.Enum):

@@ -47,9 +47,10 @@ def _admissions(known: kept.Kept) -> tuple[model.Admission, ...]:
 
 
 def _admission(known: kept.Kept, job: model.Job, groups: tuple[model.GroupPlacement, ...]) -> model.Admission:
-    words = siting.words(known.world.stage, job, groups)
-    slower = siting.slowdown_of(known.world.stage, job, groups)
-    return model.Admission(job.uid, job.queue, groups, words, slower)
+    stage = known.world.stage
+    words, domain = siting.told(stage, job, groups)
+    slower = siting.slowdown_of(stage, job, groups)
+    return model.Admission(job.uid, job.queue, groups, words, slower, domain)
 
 
 def _claims(known: kept.Kept) -> tuple[model.Claiming, ...]:

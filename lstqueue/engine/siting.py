@@ -70,12 +70,12 @@ def largest(groups: Sequence[wanted.Group]) -> tuple[int, ...]:
     return max(groups, key=lambda group: (max(group.amounts, default=0), group.pods)).amounts
 
 
-def words(stage: Stage, job: model.Job, groups: Sequence[model.GroupPlacement]) -> str:
-    """How good a place is on the interconnect; empty where nothing is known of one, or of a node of it."""
+def told(stage: Stage, job: model.Job, groups: Sequence[model.GroupPlacement]) -> tuple[str, str]:
+    """(how good a place is in words, the domain that holds it); empty where nothing is known of it."""
     found = quality(stage, job, groups)
     if found is None or stage.fabric is None:
-        return ""
-    return described.place(stage.fabric, *found)
+        return "", ""
+    return described.place(stage.fabric, *found), described.domain(stage.fabric, *found) or ""
 
 
 def quality(
@@ -118,8 +118,15 @@ def find(
 ) -> Pieces | None:
     """Where a gang goes, each group in the pool chosen for it; None: the search finds no place.
 
-    Nodes that offer what its pods do not ask for are used only where the others will not do.
+    The domain of its last place is tried first. Nodes that offer what its pods do not ask for are used only
+    where the others will not do.
     """
+    if gang.home is not None:
+        at_home: Mask = np.zeros(fabric.size, dtype=np.bool_)
+        at_home[gang.home[0] : gang.home[1]] = True
+        place = _search(ledger, fabric, gang, chosen, [at_home] * len(chosen))
+        if place is not None:
+            return place
     rows = ledger.rows.rows
     spare = [rows[option.row].spare if rows[option.row].spare.any() else None for _, option in chosen]
     if any(mask is not None for mask in spare):

@@ -83,6 +83,7 @@ class Life:
     avoid: tuple[str, ...] = ()
     locality: model.Locality = model.ANYWHERE
     slowdown: int = slowdown.PPM
+    home: str = ""
     saved: int = 0
     suspensions: tuple[int, ...] = ()
     wasted: int = 0
@@ -142,6 +143,7 @@ class Life:
                 served=self.saved + self.lost,
                 locality=self.locality,
                 slowdown=self.slowdown,
+                home=self.home,
             )
         return self.seen
 

@@ -301,6 +301,7 @@ class World:
         life.assigned = tuple(parts)
         if self._interconnect is not None:
             life.slowdown = self._interconnect.slowdown(life.work, admission.groups)
+            life.home = admission.domain
         life.attempt += 1
         self.busy += life.work.gpus
         self._placed += 1

@@ -51,7 +51,7 @@ class Admission:
     """The committed decision. `at` is ms since the epoch; `shape` the hash it was decided for.
 
     `job_uid` is the UID of the object it was decided for, "" for inline gangs. `topology` says how good the
-    place is, `slowdown` (ppm) what it makes of run times on the best.
+    place is, `slowdown` (ppm) what it makes of run times on the best, `domain` the one that holds it.
     """
 
     at: int
@@ -61,6 +61,7 @@ class Admission:
     job_uid: str = ""
     topology: str = ""
     slowdown: int = slowdown.PPM
+    domain: str = ""
 
     def places(self) -> dict[int, tuple[str, str]]:
         """Return (pool, node) of every global rank that it places."""
@@ -363,6 +364,7 @@ def _admission(raw: object) -> Admission | None:
         job_uid=lenient.text(raw.get("jobUid")),
         topology=lenient.text(raw.get("topology")),
         slowdown=_slowdown(raw.get("slowdownPermille")),
+        domain=lenient.text(raw.get("domain")),
     )
 
 

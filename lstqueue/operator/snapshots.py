@@ -189,6 +189,7 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         spare=record.spare,
         locality=spec.locality,
         slowdown=_slowdown(record, admission),
+        home=lenient.text(status.runs[-1].get("domain")) if status.runs else "",
     )
 
 

@@ -140,6 +140,8 @@ def with_run(
     nodes = len(before.admission.nodes) if before.admission else 0
     run: Json = {"start": _exact(before.started), "end": _exact(end), "nodes": nodes}
     run["reason"] = base.cut(reason, base.TEXT_LENGTH)
+    if before.admission and before.admission.domain:
+        run["domain"] = before.admission.domain
     if lost:
         run["lost"] = _lasted(lost)
     if words:
@@ -356,6 +358,8 @@ def _admission(admission: ledger.Admission | None) -> Json | None:
     rendered: Json = {"jobUid": admission.job_uid} if admission.job_uid else {}
     if admission.topology:
         rendered["topology"] = admission.topology[: base.MESSAGE_LENGTH]
+    if admission.domain:
+        rendered["domain"] = admission.domain
     if admission.slowdown != slowdown.PPM:
         rendered["slowdownPermille"] = admission.slowdown * 1000 // slowdown.PPM
     return rendered | {

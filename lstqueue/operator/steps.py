@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from lstqueue.api import base
 from lstqueue.engine import model
 from lstqueue.jobs import batch, views
 from lstqueue.kube import port
@@ -193,4 +194,5 @@ def placed(job: ledger.Ledger, admission: model.Admission, *, at: int, unit: str
         job_uid=unit,
         topology=admission.topology,
         slowdown=admission.slowdown,
+        domain=admission.domain if len(admission.domain) <= base.TEXT_LENGTH else "",
     )

@@ -65,6 +65,22 @@ def test_it_waits_until_one_domain_has_room_whatever_the_sum() -> None:
     )
 
 
+def test_a_gang_that_comes_back_goes_to_its_old_domain_first() -> None:
+    found = interconnects.fabric(2, 2, 3)
+    plan = decide.decide(interconnects.snapshot(found, [interconnects.job(0, 2)]), NOW, CONFIG)
+    assert interconnects.nodes_of(plan.admit[0]) == ["n0", "n4"]
+    assert plan.admit[0].domain == "b0/l0"
+    back = interconnects.job(0, 2, home="b1/l3", avoid=("n3",))
+    plan = decide.decide(interconnects.snapshot(found, [back]), NOW, CONFIG)
+    assert interconnects.nodes_of(plan.admit[0]) == ["n7", "n11"]
+    wide = interconnects.job(0, 3, home="b1/l3", avoid=("n3",))  # two are left there
+    plan = decide.decide(interconnects.snapshot(found, [wide]), NOW, CONFIG)
+    assert interconnects.nodes_of(plan.admit[0]) == ["n0", "n4", "n8"]
+    gone = interconnects.job(0, 2, home="b7/l9")
+    plan = decide.decide(interconnects.snapshot(found, [gone]), NOW, CONFIG)
+    assert interconnects.nodes_of(plan.admit[0]) == ["n0", "n4"]
+
+
 def test_slices_share_their_domain() -> None:
     found = interconnects.fabric(2, 2, 3)
     pairs = model.Locality(slice_size=2, slice_level="leafgroup")
