@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +24,7 @@ NO_FIT = 1
 
 @click.group()
 def topology() -> None:
-    """Read an interconnect from a file, and show its domains.
+    """Read an interconnect from files, or that of a cluster, and show its domains.
 
     FORMAT:PATH is labels:PATH or kueue:PATH (nodes as kubectl get nodes -o json or yaml writes them, with the
     Topology), volcano:PATH (HyperNodes), ibnetdiscover:PATH, slurm:PATH (topology.conf), explicit:PATH (nodes
@@ -37,7 +38,7 @@ def sourced(command: cli_options.Command) -> cli_options.Command:
     return cli_options.several(
         command,
         (
-            click.argument("specs", metavar="FORMAT:PATH...", nargs=-1, required=True),
+            click.argument("specs", metavar="FORMAT:PATH...", nargs=-1),
             click.option(
                 "--key",
                 "keys",
@@ -51,21 +52,44 @@ def sourced(command: cli_options.Command) -> cli_options.Command:
     )
 
 
-@topology.command()
-@sourced
-def show(*, specs: Specs, keys: Specs, form: str | None) -> None:
-    """Print the domains of every level, with their nodes and rates."""
-    _printed(specs, keys, form)
+def live(command: cli_options.Command) -> cli_options.Command:
+    """Add what says which cluster is read where no file is named."""
+    return cli_options.several(
+        command,
+        (
+            click.option("--kubeconfig", help="Of a cluster: its kubeconfig instead of the usual one."),
+            click.option("--context", help="Of a cluster: the context in the kubeconfig."),
+            click.option("--url", help="Of a cluster: its address, without a login."),
+            click.option(
+                "--resource", help="Of a cluster: what is counted as GPUs. [default: nvidia.com/gpu]"
+            ),
+        ),
+    )
 
 
 @topology.command()
 @sourced
+@live
+def show(*, specs: Specs, keys: Specs, form: str | None, **cluster: str | None) -> None:
+    """Print the domains of every level, with their nodes and rates.
+
+    Without FORMAT:PATH those of the cluster, as its Interconnect or else labels of its nodes say, with how
+    many GPUs are free in each.
+    """
+    _printed(specs, keys, form, cluster)
+
+
+@topology.command()
+@sourced
+@live
 @click.pass_context
-def check(context: click.Context, /, *, specs: Specs, keys: Specs, form: str | None) -> None:
+def check(
+    click_context: click.Context, /, *, specs: Specs, keys: Specs, form: str | None, **cluster: str | None
+) -> None:
     """The same, and exit with 1 when something was left out or merged."""
-    made = _printed(specs, keys, form).domains
+    made = _printed(specs, keys, form, cluster).domains
     if made.left_out or made.merged:
-        context.exit(LEFT_OUT)
+        click_context.exit(LEFT_OUT)
 
 
 @topology.command()
@@ -135,18 +159,37 @@ def read(specs: Specs, keys: tuple[str, ...]) -> sources.Source:
     """
     from lstqueue.interconnect import sources
 
+    if not specs:
+        raise click.UsageError("Name a source, as FORMAT:PATH.")
     try:
         return sources.read(*specs, keys=keys)
     except sources.SourceError as error:
         raise click.ClickException(str(error)) from error
 
 
-def _printed(specs: Specs, keys: Specs, form: str | None) -> sources.Source:
+def _of_cluster(given: Mapping[str, str]) -> sources.Source:
+    from lstqueue.interconnect import live as clusters
+    from lstqueue.interconnect import sources
+
+    try:
+        return clusters.read(clusters.Where(**given))
+    except sources.SourceError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _printed(
+    specs: Specs, keys: Specs, form: str | None, cluster: Mapping[str, str | None]
+) -> sources.Source:
     from rich import console
 
     from lstqueue.interconnect import show as showing
 
-    found = read(specs, keys)
+    given = {name: value for name, value in cluster.items() if value is not None}
+    if specs and given:
+        raise click.UsageError(f"--{next(iter(given))} is of a cluster, and a file is read; leave one out.")
+    if keys and not specs:
+        raise click.UsageError("--key is for labels:PATH; name keys in an Interconnect.")
+    found = read(specs, keys) if specs else _of_cluster(given)
     if form == "json":
         click.echo(json.dumps(showing.document(found), indent=1))
     else:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich import console, text, tree
 
-from lstqueue.interconnect.sources import Source
+from lstqueue.interconnect.sources import Gpus, Source
 from lstqueue.topology.domains import Domains, LeftOut, Level, Merged
 
 _LAST = re.compile(r"(?<!\\)/")
@@ -31,18 +31,24 @@ def document(source: Source) -> dict[str, Any]:
         "source": source.name,
         "levels": {level.name: len(level.names) for level in made.levels},
         "nodes": [
-            {"name": name, "link": int(link) or None}
-            for name, link in zip(made.nodes, made.link, strict=True)
+            {"name": name, "link": int(made.link[place]) or None, **_gpus(source.within(place, place + 1))}
+            for place, name in enumerate(made.nodes)
         ],
-        "domains": [item for depth, level in enumerate(made.levels) for item in _listed(made, depth, level)],
+        "domains": [
+            item for depth, level in enumerate(made.levels) for item in _listed(source, depth, level)
+        ],
         "left_out": [{"name": item.name, "reason": item.reason} for item in made.left_out],
         "merged": [{"name": item.name, "reason": item.reason} for item in made.merged],
         "notes": list(source.notes),
     }
 
 
-def _listed(made: Domains, depth: int, level: Level) -> list[dict[str, Any]]:
-    found = []
+def _gpus(has: Gpus | None) -> dict[str, int]:
+    return {} if has is None else {"free": has.free, "gpus": has.whole}
+
+
+def _listed(source: Source, depth: int, level: Level) -> list[dict[str, Any]]:
+    made, found = source.domains, []
     for index, name in enumerate(level.names):
         parent = int(level.parents[index])
         found.append(
@@ -53,6 +59,7 @@ def _listed(made: Domains, depth: int, level: Level) -> list[dict[str, Any]]:
                 "start": int(level.starts[index]),
                 "end": int(level.ends[index]),
                 "uplink": int(level.uplink[index]) or None,
+                **_gpus(source.within(int(level.starts[index]), int(level.ends[index]))),
             }
         )
     return found
@@ -62,8 +69,9 @@ def write(terminal: console.Console, source: Source) -> None:
     """Print the tree, and what was left out or merged."""
     made = source.domains
     counts = ", ".join(f"{level.name} {len(level.names):,}" for level in made.levels) or "no levels"
-    root = tree.Tree(_text(f"{source.name}: {_nodes(len(made.nodes))}; {counts}"))
-    _Drawing(made).branches(root, depth=0, start=0, end=len(made.nodes))
+    whole = _free(source.within(0, len(made.nodes)))
+    root = tree.Tree(_text(f"{source.name}: {_nodes(len(made.nodes))}{whole}; {counts}"))
+    _Drawing(source).branches(root, depth=0, start=0, end=len(made.nodes))
     terminal.print(root)
     for note in source.notes:
         terminal.print(_text(f"note: {note}."))
@@ -75,8 +83,13 @@ def write(terminal: console.Console, source: Source) -> None:
 class _Drawing:
     """A tree as far as it is drawn: the first `_DRAWN` domains of it."""
 
-    made: Domains
+    source: Source
     drawn: int = 0
+
+    @property
+    def made(self) -> Domains:
+        """The domains."""
+        return self.source.domains
 
     def branches(self, root: tree.Tree, *, depth: int, start: int, end: int) -> None:
         """Add the domains within a slice, outer levels first, and the nodes that are in no finer one."""
@@ -84,7 +97,7 @@ class _Drawing:
             return
         if depth == len(self.made.levels):
             if end > start:
-                root.add(_text(_members(self.made, start, end)))
+                root.add(_text(_members(self.source, start, end)))
             return
         level = self.made.levels[depth]
         at = start
@@ -97,21 +110,32 @@ class _Drawing:
             if self.drawn > _DRAWN:
                 root.add("… and so on; -o json has all")
                 return
-            branch = root.add(_text(_domain(level, index)))
+            branch = root.add(_text(_domain(self.source, level, index)))
             self.branches(branch, depth=depth + 1, start=begin, end=stop)
             at = stop
         if at < end:
             self.branches(root, depth=depth + 1, start=at, end=end)
 
 
-def _domain(level: Level, index: int) -> str:
+def _domain(source: Source, level: Level, index: int) -> str:
     up = f", {rate(int(level.uplink[index]))} up" if level.uplink[index] else ""
-    count = int(level.ends[index] - level.starts[index])
-    return f"{level.name} {_LAST.split(level.names[index])[-1]}: {_nodes(count)}{up}"
+    start, end = int(level.starts[index]), int(level.ends[index])
+    free = _free(source.within(start, end))
+    return f"{level.name} {_LAST.split(level.names[index])[-1]}: {_nodes(end - start)}{free}{up}"
 
 
-def _members(made: Domains, start: int, end: int) -> str:
-    names = made.nodes[start:end]
+def _free(has: Gpus | None) -> str:
+    return "" if has is None else f", {has.free:,} of {has.whole:,} GPUs free"
+
+
+def _named(source: Source, name: str) -> str:
+    has = source.gpus.get(name) if source.gpus is not None else None
+    return name if has is None else f"{name} ({has.free} of {has.whole})"
+
+
+def _members(source: Source, start: int, end: int) -> str:
+    made = source.domains
+    names = [_named(source, name) for name in made.nodes[start:end]]
     shown = " ".join(names) if len(names) <= _NAMED else f"{names[0]} {names[1]} … {names[-1]}"
     links = made.link[start:end]
     low, high = int(links.min()), int(links.max())

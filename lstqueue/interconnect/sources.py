@@ -37,12 +37,31 @@ class SourceError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Gpus:
+    """What of a node, or of a domain, is free, of how much."""
+
+    free: int
+    whole: int
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
-    """A source, as domains, and what its reader has to say of it."""
+    """A source, as domains, and what its reader has to say of it.
+
+    `gpus` is by node, where a cluster was asked.
+    """
 
     name: str
     domains: Domains
     notes: tuple[str, ...]
+    gpus: Mapping[str, Gpus] | None = None
+
+    def within(self, start: int, end: int) -> Gpus | None:
+        """What is free on a slice of the nodes; None where nobody knows."""
+        if self.gpus is None:
+            return None
+        there = [self.gpus[name] for name in self.domains.nodes[start:end]]
+        return Gpus(sum(one.free for one in there), sum(one.whole for one in there))
 
 
 def read(*specs: str, keys: Sequence[str] = ()) -> Source:

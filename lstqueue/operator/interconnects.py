@@ -18,6 +18,7 @@ from lstqueue.operator import nodes as node_views
 from lstqueue.topology import contract, domains, join
 from lstqueue.topology.domains import Domains
 from lstqueue.topology.found import Found, TopologyError
+from lstqueue.topology.readers import presets
 
 Object = Mapping[str, Any]
 
@@ -178,7 +179,9 @@ def _contracted(
     if not made.levels:
         return None, "no source says which nodes are near each other"
     if spec is None:
-        return made, ""
+        # Zones alone say little of a network, and nobody has asked for them.
+        known = {level.name for level in made.levels} - {name for _, name in presets.PLACES}
+        return (made, "") if known else (None, "")
     rates = {level.name: fabric_sources.rate(level.bandwidth) for level in spec.levels}
     strange = sorted(rates.keys() - {level.name for level in made.levels})
     problem = f"levels: {', '.join(strange)} is no level here; name one of status.levels" if strange else ""
