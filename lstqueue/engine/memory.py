@@ -81,7 +81,8 @@ class Memory:
         known: Mapping[str, model.Job] = {} if world is None else world.jobs
         others = itertools.compress(jobs, map(operator.is_not, jobs.values(), map(known.get, jobs)))
         changed = [uid for uid in others if known.get(uid) != jobs[uid]]
-        gone = sorted(known.keys() - jobs.keys())
+        new = sum([uid not in known for uid in changed])
+        gone = sorted(known.keys() - jobs.keys()) if len(known) + new > len(jobs) else []
         soundness.check(jobs[uid] for uid in changed)
         nodes = {node.name: node for node in snapshot.nodes}
         if world is not None:
@@ -162,9 +163,10 @@ class World:
 
         Where nobody does nothing of a plan depends on them, so they stay what they were.
         """
-        if not self._asking and not any(_asks(job, self.queues) for job in changed):
+        asking = {name for name, several in self._asking.items() if several}
+        if not asking and not any(_asks(job, self.queues) for job in changed):
             return self.resources
-        return tuple(sorted({*self._asking, *_asked(changed, self.queues)}))
+        return tuple(sorted(asking.union(_asked(changed, self.queues))))
 
     def is_of(
         self,
@@ -249,10 +251,11 @@ class World:
 
     def _ask(self, job: model.Job, sign: int) -> None:
         """Count what a job asks for, if that makes a difference."""
-        for name in _asked((job,), self.queues) if _asks(job, self.queues) else ():
-            self._asking[name] += sign
-            if not self._asking[name]:
-                del self._asking[name]
+        if _asks(job, self.queues):
+            self._asking[PODS] += sign
+            for group in job.groups:
+                for name, _ in group.shape.requests:
+                    self._asking[name] += sign
 
     def _use(self, nodes: Mapping[str, Node]) -> None:
         """Take in what pods use now."""

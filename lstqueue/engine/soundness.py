@@ -41,9 +41,9 @@ def named(kind: str, things: Collection[Thing], key: Callable[[Thing], str]) -> 
     Raises:
         ValueError: A name appears twice.
     """
-    ordered = sorted(things, key=key)
-    found = dict(zip(map(key, ordered), ordered, strict=True))
+    names = list(map(key, things))
+    found = dict(zip(names, things, strict=True))
     if len(found) < len(things):
-        names = Counter(key(one) for one in things)
-        raise ValueError(f"{kind}: {names.most_common(1)[0][0]} appears twice; give it once")
-    return found
+        raise ValueError(f"{kind}: {Counter(names).most_common(1)[0][0]} appears twice; give it once")
+    ordered = sorted(names)
+    return found if ordered == names else {name: found[name] for name in ordered}
