@@ -67,12 +67,12 @@ class Flock:
     """The running jobs of one queue or cohort in the order of their uids, whatever the time.
 
     `share` is g in ppm of the pool's capacity, over the resources that somebody waits for.
-    `amounts[resource, e]` on node `columns[e]` belong to `owner[e]`; `releases` has the same by job.
+    `releases` is what each of them leaves; `owner[e]` has something on node `columns[e]`.
     """
 
-    def __init__(self, queue: model.Queue, found: register.Register[str], height: int) -> None:
+    def __init__(self, queue: model.Queue, found: register.Register[str]) -> None:
         """Take what is known of everybody, of which nothing is copied."""
-        self.queue, self._found, self._height = queue, found, height
+        self.queue, self._found = queue, found
         self.here: list[Standing] = found.lists[0]
         self.releases: list[room.Release] = found.lists[1]
         rows = dict(zip(Figures._fields, found.figures, strict=True))
@@ -102,7 +102,7 @@ class Flock:
                 here[place] = one
                 figures[band, place], figures[tier, place] = one.band, order.tier(one)
         found = register.Register(self._found.keys, (here, self.releases), figures)
-        return Flock(self.queue, found, self._height)
+        return Flock(self.queue, found)
 
     @functools.cached_property
     def owner(self) -> Ints:
@@ -115,12 +115,6 @@ class Flock:
         """The nodes that they hold."""
         return np.concatenate([np.zeros(0, dtype=np.int64), *(part.nodes for part in self.releases)])
 
-    @functools.cached_property
-    def amounts(self) -> Ints:
-        """What of each of `columns`."""
-        empty: Ints = np.zeros((self._height, 0), dtype=np.int64)
-        return np.concatenate([empty, *(part.amounts for part in self.releases)], axis=1)
-
 
 class Roll:
     """Makes the flocks of one queue or cohort (`names` are those of its queues), each from the one before.
@@ -132,17 +126,16 @@ class Roll:
         self,
         queue: model.Queue,
         names: Collection[str],
-        height: int,
         *,
         figures: Callable[[Standing], Figures],
         release: Callable[[model.Job], room.Release],
     ) -> None:
-        self._names, self._height = names, height
+        self._names = names
         self._ask, self._release = figures, release
         self._open = register.Changes()
         self._queue = queue
         self._found: register.Register[str] = register.empty(len(Figures._fields), 2)
-        self._flock = Flock(queue, self._found, height)
+        self._flock = Flock(queue, self._found)
 
     def change(self, uids: Iterable[str]) -> None:
         """Note who is new, another or gone, or stands in another way."""
@@ -166,7 +159,7 @@ class Roll:
                     come.append((uid, items, self._ask(one.here)))
             places = [place for place in map(self._found.place, changed) if place is not None]
             self._found = self._found.changed(sorted(places), come)
-            self._flock = Flock(self._queue, self._found, self._height)
+            self._flock = Flock(self._queue, self._found)
             self._open.some = set()
         return self._flock
 

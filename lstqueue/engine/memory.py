@@ -414,10 +414,7 @@ class World:
         roll = self._rolls.get(account) if jobs is self.jobs else None
         if roll is None:  # the first; or a plan made before this pass is being explained
             names = frozenset([one.name for one in self.queues.values() if one.account == account])
-            height = len(self.resources)
-            roll = flocks.Roll(
-                self.queues[queue], names, height, figures=self._figures_of, release=self.release
-            )
+            roll = flocks.Roll(self.queues[queue], names, figures=self._figures_of, release=self.release)
             if jobs is self.jobs:
                 self._rolls[account] = roll
         return roll.read(lasting)

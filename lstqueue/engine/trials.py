@@ -84,11 +84,8 @@ class Trial:
         used = np.zeros(self._free.ledger.free.shape[1], dtype=np.bool_)
         for part in self.placement(gone):
             used[part.nodes] = True
-        herd = self._herd
-        on = np.zeros(len(herd.here), dtype=np.bool_)
-        on[herd.flock.owner[used[herd.flock.columns]]] = True
-        mask: Mask = on[gone]
-        return mask
+        releases = self._herd.releases
+        return np.array([bool(used[releases[index].nodes].any()) for index in gone.tolist()], dtype=np.bool_)
 
     def _first(self, ranked: Ints) -> int | None:
         """How many of `ranked` must leave, one at least and in this order, for a gang of one group to fit."""
@@ -112,14 +109,8 @@ class Trial:
         return None
 
     def _without(self, gone: Ints) -> room.Room:
-        herd = self._herd
-        leaves = np.zeros(len(herd.here), dtype=np.bool_)
-        leaves[gone] = True
-        parts = leaves[herd.flock.owner]
-        free = self._free.copy()
-        free.ledger.give_all(herd.flock.columns[parts], herd.flock.amounts[:, parts])
-        for index in gone.tolist():
-            free.quota.give(herd.releases[index].charges)
+        free, releases = self._free.copy(), self._herd.releases
+        free.release_all([releases[index] for index in gone.tolist()])
         for slot, most in self._most.items():
             free.quota.free[slot] = min(free.quota.free[slot], most)
         return free

@@ -131,13 +131,15 @@ class Herd:
         then = np.where(flock.runs & (flock.checkpoint > 0), flock.since + flock.checkpoint, NEVER)
         wasted = (flock.wasted >= config.wasted_most) & (not config.switches.by_rank)
         self._protect(Bar.UNSAVED, wasted & ~keeps, until, then)
-        self._protect(Bar.SHARE, self._mask(self._safe), until, NEVER)  # until somebody comes or goes
+        if self._safe:
+            self._protect(Bar.SHARE, self._mask(self._safe), until, NEVER)  # until somebody comes or goes
         then = np.where(flock.runs, flock.since + flock.min_run, NEVER)
         self._protect(Bar.MIN_RUN, run < flock.min_run, until, then)
         often, freed = self._often()
         self._protect(Bar.CAP, often, until, freed)
         self._protect(Bar.NOT_PREEMPTIBLE, ~flock.preemptible, until, NEVER)
-        self._protect(Bar.PROMISED, self._mask(self._seated), until, NEVER)
+        if self._seated:
+            self._protect(Bar.PROMISED, self._mask(self._seated), until, NEVER)
         return until
 
     def _mask(self, uids: frozenset[str]) -> Mask:
@@ -146,6 +148,8 @@ class Herd:
         return mask
 
     def _protect(self, bar: Bar, mask: Mask, until: Ints, then: Ints | int) -> None:
+        if not mask.any():
+            return  # as of most bars in most passes
         self.bar[mask] = BARS.index(bar)
         until[mask] = then if isinstance(then, int) else then[mask]
 
