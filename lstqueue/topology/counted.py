@@ -34,7 +34,7 @@ class Counted:
         self.slice = unit
         self.slice_tier = len(fabric.tiers) - 1 if slice_tier is None else slice_tier
         self.alike = alike
-        whole = self.slice_tier == len(fabric.tiers) - 1
+        whole = unit > 1 and self.slice_tier == len(fabric.tiers) - 1
         self.nodes = counts - counts % unit if whole else counts
         self._caps: list[Ints] = []
         self._columns: dict[tuple[int, int], Ints] = {}
@@ -107,7 +107,7 @@ class Counted:
         caps = [self.nodes]
         for number in range(len(self.fabric.tiers) - 2, -1, -1):
             sums: Ints = np.add.reduceat(caps[-1], self.fabric.tiers[number].first[:-1])
-            if number == self.slice_tier:
+            if number == self.slice_tier and self.slice > 1:
                 sums -= sums % self.slice
             caps.append(sums)
         caps.reverse()
