@@ -45,7 +45,9 @@ class Format(enum.StrEnum):
     """What a file is written in."""
 
     IBNETDISCOVER = "ibnetdiscover"
+    NETQ = "netq"
     SLURM = "slurm"
+    SLURM_YAML = "slurm-yaml"
 
 
 class VertexKind(enum.StrEnum):
@@ -77,7 +79,8 @@ class ConfigMapKey(base.Model):
     key: Annotated[pydantic.StrictStr, pydantic.Field(min_length=1, max_length=253)]
     """Key of the file in data or binaryData."""
     format: Format
-    """ibnetdiscover: what that prints. slurm: a topology.conf of tree or block."""
+    """ibnetdiscover: what that prints. netq: a topologyGraph of NetQ, JSON. slurm: a topology.conf of tree or
+    block. slurm-yaml: a topology.yaml."""
 
 
 class Topology(base.Model):

@@ -12,17 +12,31 @@ from lstqueue.evaluate.traces import text
 from lstqueue.topology import contract, join
 from lstqueue.topology.domains import Domains
 from lstqueue.topology.found import Found, TopologyError
-from lstqueue.topology.readers import alibaba, explicit, ibnetdiscover, kueue, labels, slurm, volcano
+from lstqueue.topology.readers import (
+    alibaba,
+    explicit,
+    ibnetdiscover,
+    kueue,
+    labels,
+    netq,
+    nvidia_smi,
+    slurm,
+    slurm_yaml,
+    volcano,
+)
 
 LINES: Mapping[str, Callable[[Any], Found]] = {
     "alibaba": alibaba.read,
     "ibnetdiscover": ibnetdiscover.read,
+    "nvidia-smi": nvidia_smi.read,
     "slurm": slurm.read,
 }
 """Formats of lines."""
 OBJECTS: Mapping[str, Callable[[Sequence[object]], Found]] = {
     "explicit": explicit.read,
     "kueue": kueue.read,
+    "netq": netq.read,
+    "slurm-yaml": slurm_yaml.read,
     "volcano": volcano.read,
 }
 """Formats of YAML or JSON objects, besides `labels`, which may be told the keys."""

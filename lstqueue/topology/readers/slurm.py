@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from lstqueue.topology import fabric
 from lstqueue.topology.found import MOST_NODES, Found, TopologyError
-from lstqueue.topology.readers import hostlist, tree
+from lstqueue.topology.readers import blocks, hostlist, tree
 
 _WORD = re.compile(r'([A-Za-z]+)\s*=\s*("[^"]*"|\S*)')
 _MOST_TOLD = 2 * MOST_NODES
@@ -53,9 +53,10 @@ def read(lines: Iterable[str]) -> Found:
             made.nest(child, name)
     if not made.wheres:
         raise TopologyError("", "has no SwitchName and no BlockName; give a topology.conf of tree or block")
-    blocks = made.what == "block"
-    notes = (f"BlockSizes={sizes} is not read: blocks are one level",) if sizes not in ("", "1") else ()
-    return tree.found(made, (lambda _: "block") if blocks else fabric.level_name, notes=notes)
+    if made.what != "block":
+        return tree.found(made, fabric.level_name)
+    planned = blocks.sizes(sizes, "BlockSizes")
+    return blocks.above(tree.found(made, lambda _: blocks.LEVEL), list(made.wheres), planned)
 
 
 def _logical(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
