@@ -72,7 +72,7 @@ def build(
         # What it claims is its own from the first pass on, whatever the answer.
         unknown = unknown and record.ledger.status.claim is None
         if record.engine_job.assigned or not (record.ledger.final or unknown):
-            jobs.append(record.engine_job)
+            jobs.append(_placeable(record.engine_job, cache))
         elif unknown and record.engine_job.slot is not None and not record.ledger.final:
             # Its room is owed all the same, and nothing is told to it yet.
             jobs.append(replace(record.engine_job, state=model.State.ENDING))
@@ -100,6 +100,18 @@ def build(
         round=around,
         domains=cache.domains,
     )
+
+
+def _placeable(job: model.Job, cache: caches.Cache) -> model.Job:
+    """Return a job; while nothing is known of an interconnect, one that asks for its domains held back.
+
+    To the engine no node would have any, for good, and a job may end for that.
+    """
+    asked, waits = job.locality, job.state is model.State.WAITING
+    if cache.domains is not None or not waits or not (asked.required or asked.slice_size > 1):
+        return job
+    why = "asks for domains of an interconnect, and nothing is known of one; create an Interconnect"
+    return replace(job, state=model.State.HELD_BACK, held_back=why)
 
 
 def restate_at(record: caches.Record, settings: all_settings.Settings) -> int | None:

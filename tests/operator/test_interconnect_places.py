@@ -12,8 +12,8 @@ RACK, BLOCK = "example.com/rack", "example.com/block"
 LEVELS = [{"name": "rack", "bandwidth": "400Gb/s"}]
 
 
-async def racks(made: cluster.Cluster, nodes: int) -> None:
-    """Two racks to which nodes are dealt in turn, known to every pass, and a queue."""
+async def racks(made: cluster.Cluster, nodes: int, *, queue: bool = True) -> None:
+    """Two racks to which nodes are dealt in turn, known to every pass, and a queue if there is none."""
     for node in range(nodes):
         labels = {RACK: f"r{node % 2}", BLOCK: "b0"}
         made.patch(port.NODES, f"node-{node:04d}", {"metadata": {"labels": labels}})
@@ -26,7 +26,8 @@ async def racks(made: cluster.Cluster, nodes: int) -> None:
         return str(status.get("summary"))
 
     await made.until(lambda: summary() == "block 1, rack 2", "the interconnect is read")
-    made.queue()
+    if queue:
+        made.queue()
 
 
 @cluster.virtual
@@ -77,6 +78,18 @@ async def test_a_job_that_no_rack_could_hold_is_told_so_with_numbers() -> None:
         said = made.status("wide")
         assert said["verdict"]["level"] == "IMPOSSIBLE"
         assert "in one rack, and at most 2 of them fit in one (2 in r0 of b0" in said["pending"]["message"]
+
+
+@cluster.virtual
+async def test_a_job_waits_while_nothing_is_known_of_an_interconnect() -> None:
+    async with cluster.run(nodes=4) as made:
+        made.queue()
+        asked = {"topology": {"required": "rack"}, "onInfeasible": "Reject", "deadlineIn": "1d"}
+        made.submit("early", group("worker", 2, run_for="10m"), estimatedDuration="10m", **asked)
+        await made.until(lambda: made.code("early") == "HeldBack", "it is told")
+        assert "nothing is known of one" in made.status("early")["pending"]["message"]
+        await racks(made, 4, queue=False)
+        await made.until_phase("early", "Succeeded")
 
 
 @cluster.virtual
