@@ -236,7 +236,7 @@ class Gangs:
         row = self._row_ids.get(same)
         if row is None:
             extended = (name for name, _ in group.shape.requests if eligibility.is_extended(name))
-            spare = self._nodes.offers_other(frozenset(extended))
+            spare = self._nodes.offers_other(frozenset(extended)) | self._nodes.suspect()
             row = len(self._rows)
             row_bound = bound or together.FREE
             self._rows.append(capacity.Row(group.shape.requests, mask, lasting, spare, row_bound))

@@ -468,4 +468,5 @@ def _tries(job: model.Job, queues: Mapping[str, model.Queue]) -> bool:
 def _stays(known: Node, node: Node) -> bool:
     """Whether nothing but what uses a node is another."""
     before = (known.allocatable, known.labels, known.taints, known.ready, known.unschedulable)
-    return before == (node.allocatable, node.labels, node.taints, node.ready, node.unschedulable)
+    now = (node.allocatable, node.labels, node.taints, node.ready, node.unschedulable)
+    return before == now and known.suspect is node.suspect

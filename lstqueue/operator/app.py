@@ -101,9 +101,7 @@ class Operator:
         self.keeper = keeper.Keeper(self.api, self.cache, self.events, now=now, settings=self.settings)
         self._archive = archive.Archive(self.words, self.cache, now=now)
         self.strays = strays.Strays(self.api, self.cache, self.events)
-        self.fabric = fabric.Fabric(
-            self.words, self.cache, self._reflector, now=now, apart=self.settings.queue_status_interval
-        )
+        self.fabric = fabric.Fabric(self.words, self.cache, self._reflector, now=now, settings=self.settings)
         self.synced = asyncio.Event()
         self._nodes = self._reflector(port.NODES, self.cache.apply_node)
         self._interconnects = self._reflector(port.INTERCONNECTS, self.fabric.apply)

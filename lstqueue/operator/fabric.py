@@ -14,8 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 from lstqueue.kube import port, reflector
-from lstqueue.operator import bell, fabric_sources, fabric_status, guard, interconnects
+from lstqueue.operator import bell, blame, fabric_sources, fabric_status, guard, interconnects
 from lstqueue.operator import cache as caches
+from lstqueue.operator import settings as all_settings
 
 QUIET = 1.0
 """Seconds without a change after which it looks."""
@@ -38,11 +39,19 @@ class Fabric:
     """
 
     def __init__(
-        self, api: port.KubeApi, cache: caches.Cache, watch: Watch, *, now: Callable[[], int], apart: float
+        self,
+        api: port.KubeApi,
+        cache: caches.Cache,
+        watch: Watch,
+        *,
+        now: Callable[[], int],
+        settings: all_settings.Settings,
     ) -> None:
         self._cache = cache
         self._watch = watch
-        self._apart = apart
+        self._now = now
+        self._apart = settings.queue_status_interval
+        self._blame = settings.blame_nodes
         self._bell = bell.Bell(quiet=QUIET, at_most=AT_MOST)
         self._views: dict[str, interconnects.View] = {}
         self._watching: dict[fabric_sources.Watched, tuple[reflector.Reflector, asyncio.Task[Any]]] = {}
@@ -82,9 +91,13 @@ class Fabric:
                     self._look()
                     self.ready.set()
                     pending = await self._told.tell(self._views, self.known)
-                    await self._bell.wait(self._apart if pending else AGAIN if self._watching else None)
+                    await self._bell.wait(self._apart if pending else self._again())
         finally:
             self._watching.clear()
+
+    def _again(self) -> float | None:
+        """Whether sources can still be read, and who is avoided, is no change that rings."""
+        return AGAIN if self._watching or self.known.domains is not None else None
 
     async def _patience(self) -> None:
         """Wait for what the sources are read from, but not for ever: jobs can go without it."""
@@ -140,8 +153,19 @@ class Fabric:
         def look() -> None:
             if self.known.look(view, heard, self._cache.nodes):
                 self._cache.see(self.known.domains)
+            if self._cache.occupancy.suspect(self._suspects()):
+                self._cache.see(self.known.domains)
 
         self.guard.attempt("Interconnect", view.name if view is not None else "of labels", look)
+
+    def _suspects(self) -> frozenset[str]:
+        return blame.suspects(
+            self.known.domains,
+            self._cache.nodes,
+            blame.avoided(self._cache.records.values()),
+            now=self._now(),
+            least=self._blame,
+        )
 
     def _heard(self, place: fabric_sources.Watched, source: reflector.Reflector) -> interconnects.Heard:
         error = source.last_error

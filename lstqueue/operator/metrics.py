@@ -1,7 +1,8 @@
 """What Prometheus sees: names, units and where each figure is set.
 
-Labels never carry anything a user chose but namespace and queue. All metrics live in a registry of their
-own, so that two operators in one process (as in tests) do not meet.
+Labels never carry anything a user chose but namespace and queue; levels and resources are administrators'
+words. All metrics live in a registry of their own, so that two operators in one process (as in tests) do not
+meet.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import prometheus_client as prometheus
 from lstqueue.api import conditions
 from lstqueue.engine import model
 from lstqueue.kube import limits, port, reflector
-from lstqueue.operator import events, ledger, records
+from lstqueue.operator import cache as caches
+from lstqueue.operator import events, fragments, ledger, records
 
 _PASS_BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 _STATES = frozenset({"waiting", "held_back", "claiming", "admitted", "running", "ending"})
@@ -72,6 +74,23 @@ class Metrics:
             "lstqueue_objects_left_aside",
             "How often an object could not be dealt with, which is a defect of lstqueue; the log says more",
             ["kind"],
+        )
+        self.topology_domains = gauge(
+            "lstqueue_topology_domains", "Domains of the interconnect by level", ["level"]
+        )
+        self.topology_left_out = gauge(
+            "lstqueue_topology_left_out", "What is in no domain of the interconnect, or not where it might be"
+        )
+        self.topology_suspects = gauge(
+            "lstqueue_topology_suspect_nodes", "Nodes in whose domain others failed together: taken last"
+        )
+        self.topology_largest = gauge(
+            "lstqueue_topology_largest_free", "Free in the domain that has most free", ["level", "resource"]
+        )
+        self.topology_fragmented = gauge(
+            "lstqueue_topology_fragmentation",
+            "Share of what is free that a gang of those that wait or run cannot use within one domain",
+            ["level", "resource"],
         )
         self.clock_ahead = gauge(
             "lstqueue_clock_ahead_seconds",
@@ -147,6 +166,21 @@ class Metrics:
             relists[source.resource.plural] += source.counts.relists
         for kind, count in relists.items():
             self.relists.labels(kind).set(count)
+
+    def count_topology(self, cache: caches.Cache, snapshot: model.Snapshot | None) -> None:
+        """Look at what is known of the interconnect, and at what is free in it."""
+        for each in (self.topology_domains, self.topology_largest, self.topology_fragmented):
+            each.clear()
+        domains = cache.domains
+        self.topology_left_out.set(len(domains.left_out) if domains is not None else 0)
+        self.topology_suspects.set(cache.occupancy.suspects)
+        if domains is None or snapshot is None:
+            return
+        for level in domains.levels:
+            self.topology_domains.labels(level.name).set(len(level.names))
+        for one in fragments.figures(domains, snapshot):
+            self.topology_largest.labels(one.level, one.resource).set(one.largest)
+            self.topology_fragmented.labels(one.level, one.resource).set(one.fragmented)
 
     def render(self) -> bytes:
         """Return the text format."""

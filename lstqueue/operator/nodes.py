@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from lstqueue.api import errors, quantities
+from lstqueue.operator import lenient
 from lstqueue.topology import model
 
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A node without its heartbeats, so that equality means that nothing of interest changed."""
+    """A node without its heartbeats, so that equality means that nothing of interest changed.
+
+    `since` is when it last became ready, or ceased to be (ms since the epoch, 0 where nobody says).
+    """
 
     name: str
     allocatable: model.Resources
@@ -20,9 +24,10 @@ class NodeView:
     taints: tuple[model.Taint, ...]
     ready: bool
     unschedulable: bool
+    since: int = 0
 
-    def engine_node(self, used: Mapping[str, int]) -> model.Node:
-        """Combine it with the sum of its bound pods' requests."""
+    def engine_node(self, used: Mapping[str, int], *, suspect: bool = False) -> model.Node:
+        """Combine it with the sum of its bound pods' requests, and what is thought of its domain."""
         return model.Node(
             name=self.name,
             allocatable=self.allocatable,
@@ -31,15 +36,16 @@ class NodeView:
             taints=self.taints,
             ready=self.ready,
             unschedulable=self.unschedulable,
+            suspect=suspect,
         )
 
 
 def read(raw: Mapping[str, Any]) -> NodeView:
     """Project a node. A device plugin's negative or missing amounts count as none."""
     meta, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
-    ready = any(
-        item["type"] == "Ready" and item["status"] == "True" for item in status.get("conditions") or []
-    )
+    conditions = status.get("conditions") or []
+    said = next((item for item in conditions if item["type"] == "Ready"), None)
+    ready = said is not None and said["status"] == "True"
     amounts = {name: _amount(name, value) for name, value in (status.get("allocatable") or {}).items()}
     return NodeView(
         name=meta["name"],
@@ -51,6 +57,7 @@ def read(raw: Mapping[str, Any]) -> NodeView:
         ),
         ready=ready and "deletionTimestamp" not in meta,
         unschedulable=bool(spec.get("unschedulable")),
+        since=lenient.time((said or {}).get("lastTransitionTime")),
     )
 
 

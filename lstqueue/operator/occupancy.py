@@ -19,7 +19,8 @@ from lstqueue.topology import model as topology
 class Occupancy:
     """Nodes by name, and what is on them.
 
-    `on_places` is called when a node comes, goes or has other labels: where nodes are may be another then.
+    `on_places` is called when a node comes, goes, has other labels, or is ready or not any more: which nodes
+    are near each other, and which of these fail together, may be others then.
     """
 
     def __init__(self) -> None:
@@ -31,6 +32,19 @@ class Occupancy:
         self._used: dict[str, dict[str, int]] = {}
         self._engine_nodes: dict[str, topology.Node] = {}
         self._foreign: dict[str, dict[str, views.PodView]] = {}
+        self._suspects: frozenset[str] = frozenset()
+
+    def suspect(self, nodes: frozenset[str]) -> bool:
+        """Take in in whose domains nodes failed together; return whether these are others than before."""
+        for name in self._suspects ^ nodes:
+            self._engine_nodes.pop(name, None)
+        changed, self._suspects = self._suspects != nodes, nodes
+        return changed
+
+    @property
+    def suspects(self) -> int:
+        """How many nodes are suspects."""
+        return len(self._suspects)
 
     def claim(self, uid: str, claim: model.Claim | None) -> None:
         """Take in what a gang claims, None for nothing."""
@@ -56,7 +70,7 @@ class Occupancy:
             if known == seen:
                 return False
             self.nodes[name] = seen
-            if known is None or known.labels != seen.labels:
+            if known is None or (known.labels, known.ready) != (seen.labels, seen.ready):
                 self.on_places()
         self._engine_nodes.pop(name, None)
         return True
@@ -127,7 +141,9 @@ class Occupancy:
         """Return a node with what is used on it, None for one that is not there."""
         node, view = self._engine_nodes.get(name), self.nodes.get(name)
         if node is None and view is not None:
-            node = self._engine_nodes[name] = view.engine_node(self._used.get(name, {}))
+            node = self._engine_nodes[name] = view.engine_node(
+                self._used.get(name, {}), suspect=name in self._suspects
+            )
         return node
 
 

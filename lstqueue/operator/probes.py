@@ -106,6 +106,7 @@ class Probes:
             figures.count_relists(operator.reflectors)
             figures.count_events(operator.events)
             figures.count_unreadable(operator.cache.guard.counts)
+            figures.count_topology(operator.cache, operator.loop.snapshot)
             figures.clock_ahead.set(operator.loop.skew.ahead / 1000)
         leads = operator is not None and (self._elector is None or self._elector.leading)
         figures.leader.set(int(leads))

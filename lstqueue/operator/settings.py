@@ -16,7 +16,9 @@ class Settings:
     `relist_interval` is how often GPUQueues are listed again, because the shell's watch can lose deletions.
     `restate_interval_ms` is how old the figures in a job's reason to wait may get before it is told anew,
     `recovery_timeout_ms` how long a running gang may be incomplete. `retry_first` and `retry_most` bound the
-    wait after a write that failed.
+    wait after a write that failed. Where `blame_nodes` of an innermost domain
+    failed within an hour the others there are suspect; three, so that two machines in a chassis are not it,
+    and 0 for never.
     """
 
     quiet: float = 0.05
@@ -39,4 +41,5 @@ class Settings:
     bind_timeout_ms: int = 2 * model.MINUTE
     gang_ready_timeout_ms: int = 30 * model.MINUTE
     recovery_timeout_ms: int = 10 * model.MINUTE
+    blame_nodes: int = 3
     engine: model.Config = field(default_factory=model.Config)

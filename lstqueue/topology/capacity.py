@@ -35,7 +35,7 @@ class Row:
     requests: model.Resources
     mask: Mask
     lasting: Mask
-    spare: Mask  # nodes with an extended resource these pods do not ask for: taken last
+    spare: Mask  # nodes with an extended resource these pods do not ask for, and suspects: taken last
     bound: together.Bound = together.FREE
 
 

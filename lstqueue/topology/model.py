@@ -73,7 +73,8 @@ class Node:
     """A node as seen now.
 
     `used` sums the requests of every bound pod that is neither Succeeded nor Failed, whoever owns it,
-    terminating ones included. What admitted jobs hold for pods that are not bound yet is not in it.
+    terminating ones included. What admitted jobs hold for pods that are not bound yet is not in it. A
+    `suspect` has done nothing, but others of its domain failed together: it is taken last.
     """
 
     name: str
@@ -83,3 +84,4 @@ class Node:
     taints: tuple[Taint, ...] = ()
     ready: bool = True
     unschedulable: bool = False
+    suspect: bool = False

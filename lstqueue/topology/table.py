@@ -107,6 +107,10 @@ class NodeTable:
         """Nodes that take no new pods now, for they are cordoned or not ready."""
         return self._kept("closed", lambda: ~self._open())
 
+    def suspect(self) -> Mask:
+        """Nodes in whose domain others failed together."""
+        return self._kept("suspect", lambda: self._bools(node.suspect for node in self.nodes))
+
     def offers_other(self, asked: frozenset[str]) -> Mask:
         """Nodes that offer an extended resource which is not `asked` for."""
         return self._kept(("other", asked), lambda: self._offers_other(asked))
