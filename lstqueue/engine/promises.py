@@ -212,6 +212,9 @@ def _step_aside(known: kept.Kept, one: tenure.Owed) -> bool:
         return False
     placed = room.by_group(taken, known.nodes)
     groups = tuple(placed[index] for index in range(len(job.groups)))
+    stage = known.world.stage
+    if siting.slowdown_of(stage, job, groups) > siting.slowdown_of(stage, job, slot.groups):
+        return False  # it would not be done there in time
     moved = model.Slot(groups, slot.start, slot.finish, slot.hi)
     return _make(known, job, moved, known.world.place(job, groups))
 
