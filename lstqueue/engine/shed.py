@@ -15,6 +15,7 @@ where room is left.
 
 from __future__ import annotations
 
+import functools
 import heapq
 from collections import Counter
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ import numpy as np
 from lstqueue.engine import fit, model, overload, words
 from lstqueue.engine.gangs import PPM
 from lstqueue.engine.overload import MARGIN, Floats, Limit, Load
-from lstqueue.topology.table import Ints, Mask
+from lstqueue.topology.table import Mask
 
 _FINE = PPM * PPM
 """Keys are per value, in integers: quotients by two values up to a million differ by more than 1 / _FINE."""
@@ -137,16 +138,37 @@ def _never(scene: overload.Scene, load: Load) -> frozenset[str]:
     return frozenset(found)
 
 
-@dataclass(slots=True)
 class _Tested:
-    """The pre-test: all limits at all deadlines at once. `exceeded` are the limits that may be exceeded."""
+    """The pre-test: all limits at all deadlines at once. `exceeded` are the limits that may be exceeded.
 
-    load: Load
-    config: model.Config
-    spans: Ints
-    work: Floats  # per limit and entry: asked until that entry's deadline, margin included
-    counts: Mask  # where there are two jobs, and one of them could be given up
-    exceeded: list[int]
+    `work` is what is asked per limit until each deadline, margin included.
+    """
+
+    def __init__(self, load: Load, config: model.Config) -> None:
+        self.load, self.config = load, config
+        spans, asks = load.asks.deadlines - load.tick, load.asks
+        self.spans, self._demand = spans, load.demand[:, load.profiles]
+        left = np.minimum(asks.left, spans) * asks.weight
+        self.work: Floats = (self._demand * left).cumsum(axis=1) * MARGIN
+        offers = np.array([limit.rate for limit in load.limits], dtype=np.float64)[:, None] * spans
+        for row, limit in enumerate(load.limits):
+            if limit.ends:
+                offers[row] -= limit.ends.held_for(load.tick, spans)
+        allowed = np.maximum(offers, 0) * (overload.share_ppm(spans, config) / PPM)
+        self.exceeded: list[int] = np.flatnonzero(self._over(allowed).any(axis=1)).tolist()
+
+    def _over(self, allowed: Floats) -> Mask:
+        """Where more is asked than is allowed, by two jobs at least of which one could be given up."""
+        over: Mask = self.work > allowed
+        return over & self._counts if over.any() else over
+
+    @functools.cached_property
+    def _counts(self) -> Mask:
+        """Where there are two jobs, and one of them could be given up."""
+        asks = self._demand > 0
+        some = np.logical_or.accumulate(asks & self.load.asks.could, axis=1)
+        several: Mask = (asks.cumsum(axis=1) >= 2) & some
+        return several
 
     def quiet_until(self, latest: int) -> int | None:
         """The first step at which a limit could be exceeded, should none of the work be done until then.
@@ -156,7 +178,8 @@ class _Tested:
         Work does get done, so nothing happens before it; the pass then looks again. What is asked is held
         still, the share of the offer that may be asked falls with time, so bisection finds the step.
         """
-        if not self.counts.any():
+        asks = self._demand > 0
+        if not ((asks.sum(axis=1) >= 2) & (asks & self.load.asks.could).any(axis=1)).any():
             return None
         one = self.config.shed_step
         low, high = 0, int(self.spans[-1]) // one + 1  # by then every deadline is over
@@ -172,26 +195,12 @@ class _Tested:
         rates = [max(limit.rate - limit.ends.total, 0) for limit in self.load.limits]
         offers = np.array(rates, dtype=np.float64)[:, None] * left
         allowed = offers * (overload.share_ppm(left, self.config) / PPM)
-        return bool(((self.work > allowed) & self.counts).any())
+        return bool(self._over(allowed).any())
 
 
 def _test(load: Load, config: model.Config) -> _Tested | None:
     """Compare everything that is asked with what may be; None when nobody is or could be asked."""
-    if not load.limits:
-        return None
-    spans, weight, could = load.asks.deadlines - load.tick, load.asks.weight, load.asks.could
-    left = load.asks.left * weight
-    demand = load.demand[:, load.profiles]
-    asks = demand > 0
-    work = (demand * np.minimum(left, spans * weight)).cumsum(axis=1) * MARGIN
-    counts = (asks.cumsum(axis=1) >= 2) & (asks & could).cumsum(axis=1, dtype=np.int64).astype(np.bool_)
-    offers = np.array([limit.rate for limit in load.limits], dtype=np.float64)[:, None] * spans
-    for row, limit in enumerate(load.limits):
-        if limit.ends:
-            offers[row] -= limit.ends.held_for(load.tick, spans)
-    allowed = np.maximum(offers, 0) * (overload.share_ppm(spans, config) / PPM)
-    exceeded = ((work > allowed) & counts).any(axis=1)
-    return _Tested(load, config, spans, work, counts, np.flatnonzero(exceeded).tolist())
+    return _Tested(load, config) if load.limits else None
 
 
 Entry = tuple[int, int]
