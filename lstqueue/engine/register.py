@@ -57,22 +57,39 @@ class Register(Generic[Key]):
 
     def changed(self, out: Sequence[int], come: Sequence[Row[Key]]) -> Register[Key]:
         """The same without those in some places (ascending) and with others (by ascending keys)."""
-        keys, lists, figures = self.keys.copy(), tuple([one.copy() for one in self.lists]), self.figures
+        keys, lists = self.keys.copy(), tuple([one.copy() for one in self.lists])
+        places = [bisect.bisect_left(keys, key) for key, _, _ in come]
+        figures = _pieced(self.figures, out, places, [row for _, _, row in come])
         for place in reversed(out):
             del keys[place]
             for one in lists:
                 del one[place]
-        if out:
-            figures = np.delete(figures, out, axis=1)
-        if come:
-            places = [bisect.bisect_left(keys, key) for key, _, _ in come]
-            rows = np.array([row for _, _, row in come], dtype=np.int64)
-            figures = np.insert(figures, places, rows.T, axis=1)
-            for more, (place, (key, items, _)) in enumerate(zip(places, come, strict=True)):
-                keys.insert(place + more, key)
-                for one, item in zip(lists, items, strict=True):
-                    one.insert(place + more, item)
+        for key, items, _ in come:
+            place = bisect.bisect_left(keys, key)
+            keys.insert(place, key)
+            for one, item in zip(lists, items, strict=True):
+                one.insert(place, item)
         return Register(keys, lists, figures)
+
+
+def _pieced(figures: Ints, out: Sequence[int], places: Sequence[int], rows: Sequence[Sequence[int]]) -> Ints:
+    """Columns without some, and with others in front of those in some places as they were.
+
+    Numpy's own `delete` and `insert` take five times as long.
+    """
+    new: Ints = np.array(rows, dtype=np.int64).reshape(len(rows), len(figures)).T
+    pieces: list[Ints] = []
+    done = number = 0
+    for place, gone in sorted([*((place, True) for place in out), *((place, False) for place in places)]):
+        pieces.append(figures[:, done:place])
+        done = place
+        if gone:
+            done += 1
+        else:
+            pieces.append(new[:, number : number + 1])
+            number += 1
+    pieces.append(figures[:, done:])
+    return np.concatenate(pieces, axis=1)
 
 
 def empty(width: int, lists: int) -> Register[Any]:
