@@ -93,17 +93,17 @@ def walk(
     stuck: dict[object, model.Code] = {}
     for turn in line:
         job = turn.job
-        if (code := untried(turn, possible, now)) is not None:
+        if turn.lane in stuck and not turn.strict and turn.plain and job.not_before <= now:
+            done.codes[job.uid] = stuck[turn.lane]  # so it is for nearly all of a long line
+        elif (code := untried(turn, possible, now)) is not None:
             done.codes[job.uid] = code
         elif turn.lane in stuck:
             never = possible.code(turn.gang) if turn.strict else None
             done.codes[job.uid] = never or stuck[turn.lane]
         elif opening.concern(turn.gang.queue) and not opening.allow(turn.gang, free, until(turn)):
             # Others of its lane may run shorter, so they are tried.
-            done.codes[job.uid] = code = possible.code(turn.gang) or model.Code.WINDOW
-            if turn.strict and code not in NEVER_FITS:
-                stuck[turn.lane] = model.Code.HEAD_OF_LINE
-                done.heads[turn.lane] = job.uid
+            code = done.codes[job.uid] = possible.code(turn.gang) or model.Code.WINDOW
+            _block(done, turn, stuck, code)
         elif (better := relax(turn, free)) is not None:
             done.codes[job.uid], done.relaxed[job.uid] = model.Code.TOPOLOGY, better
         elif not _places(done, turn, free, reserved, stuck, opening, until):
@@ -114,10 +114,15 @@ def walk(
                 keep(turn)
             if not turn.strict:
                 stuck[turn.lane] = code
-            elif code not in NEVER_FITS:
-                stuck[turn.lane] = model.Code.HEAD_OF_LINE
-                done.heads[turn.lane] = job.uid
+            _block(done, turn, stuck, code)
     return done
+
+
+def _block(done: Fitted, turn: order.Turn, stuck: dict[object, model.Code], code: model.Code) -> None:
+    """Have the head of a strict line hold up everybody behind it, unless it could never start."""
+    if turn.strict and code not in NEVER_FITS:
+        stuck[turn.lane] = model.Code.HEAD_OF_LINE
+        done.heads[turn.lane] = turn.job.uid
 
 
 def untried(turn: order.Turn, possible: Possibility, now: int) -> model.Code | None:
@@ -158,9 +163,7 @@ def _places(
     if binding and free.could_place(turn.gang):
         done.codes[uid], done.bound[uid] = model.Code.RESERVED, binding
         stuck[key] = model.Code.RESERVED
-        if turn.strict:
-            stuck[turn.lane] = model.Code.HEAD_OF_LINE
-            done.heads[turn.lane] = uid
+        _block(done, turn, stuck, model.Code.RESERVED)
     return False
 
 

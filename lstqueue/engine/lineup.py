@@ -88,7 +88,9 @@ class Lineup:
             order=policy,
             observed=queue.observed,
             strict=strict,
+            plain=gang.unlisted is None and not queue.observed,
             asks_from=asks_from,
+            timely=_is_timely(here),
             who=rights.candidate(one.here, queue, one.at) if asks else None,
         )
         self._by_uid[uid] = turn
@@ -102,3 +104,7 @@ class Lineup:
         self.sharing.discard(uid)
         if (turn := self._by_uid.pop(uid, None)) is not None:
             del self.turns[bisect.bisect_left(self.turns, turn.rank, key=_RANK)]
+
+
+def _is_timely(here: standing.Standing) -> bool:
+    return here.band is model.Band.DEADLINE and here.slack is not None and not here.hopeless

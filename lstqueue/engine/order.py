@@ -46,8 +46,12 @@ class Turn:
     observed: bool
     strict: bool
     """Whether it holds up everybody behind it in its queue."""
+    plain: bool
+    """Whether it is tried unless it backs off: its queue lists what it asks for, and starts somebody."""
     asks_from: int | None
     who: rights.Candidate | None
+    timely: bool
+    """Whether it is of band DEADLINE, and its deadline can hold."""
 
 
 def moved(turn: Turn, rank: Rank) -> Turn:
@@ -59,7 +63,7 @@ def given_up(turn: Turn, here: standing.Standing, config: model.Config) -> Turn:
     """The same job in band SHED, where `here` has it."""
     place = rank(turn.order, here, turn.gang.share, config)
     who = None if turn.who is None else turn.who._replace(band=here.band, tier=tier(here))
-    return dataclasses.replace(turn, rank=place, who=who)
+    return dataclasses.replace(turn, rank=place, who=who, timely=False)
 
 
 def policy(queue: model.Queue, config: model.Config) -> model.Order:

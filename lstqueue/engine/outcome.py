@@ -37,12 +37,10 @@ def _admissions(known: kept.Kept) -> tuple[model.Admission, ...]:
     """Owners of claims first, then the line."""
     owners = known.claims.admit.values()
     found = [_admission(known, stake.here.job, stake.claim.groups) for stake in owners]
-    for turn in known.line:
-        job = turn.job
-        if job.uid in known.fitted.placed:
-            groups = room.by_group(known.fitted.placed[job.uid], known.nodes)
-            placed = tuple(groups[index] for index in range(len(job.groups)))
-            found.append(_admission(known, job, placed))
+    for uid, taken in known.fitted.placed.items():
+        job, groups = known.jobs[uid], room.by_group(taken, known.nodes)
+        placed = tuple(groups[index] for index in range(len(job.groups)))
+        found.append(_admission(known, job, placed))
     return tuple(found)
 
 

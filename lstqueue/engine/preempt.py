@@ -11,7 +11,7 @@ Nobody is suspended here either: a claim is planned, and once it is written its 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from lstqueue.engine import (
     room,
     slots,
     stakes,
+    standing,
     trials,
     victims,
     windows,
@@ -42,12 +43,8 @@ Found = tuple[list[int], room.Placement]
 
 def step(known: kept.Kept) -> kept.Preempted:
     """Find claims for those at their last moment, charging them as it goes."""
-    done = kept.Preempted()
-    lacking = [turn for turn in known.line if known.codes.get(turn.job.uid) in LACKING]
-    kept_out = known.fitted.bound
-    bound = [turn for turn in known.line if turn.job.uid in kept_out] if kept_out else []
+    done, lacking = kept.Preempted(), _lacking(known)
     may = {turn.job.uid for turn in lacking if turn.asks_from is not None and turn.asks_from <= known.now}
-    _look_at_triggers(known, [*lacking, *bound])
     known.lendings.clear()  # who was admitted since counts
     lends = any(map(functools.partial(reclaim.shares, known), known.queues))
     lent = {turn.job.uid for turn in lacking if lends and reclaim.may(known, turn)}
@@ -75,10 +72,22 @@ def step(known: kept.Kept) -> kept.Preempted:
     return done
 
 
-def _look_at_triggers(known: kept.Kept, turns: Sequence[order.Turn]) -> None:
-    """Have a pass look when the next of them may have others suspended, be it for room kept for another."""
-    times = [turn.asks_from for turn in turns if turn.asks_from is not None and turn.asks_from > known.now]
-    known.rouse(min(times, default=0))
+def _lacking(known: kept.Kept) -> list[order.Turn]:
+    """Those of the line whom room or quota would help; look again when one may have others suspended.
+
+    Be it for room that is kept for another.
+    """
+    found, codes, bound = list[order.Turn](), known.codes, known.fitted.bound
+    now, first = known.now, standing.NEVER
+    for turn in known.line:
+        lacks = codes.get(turn.job.uid) in LACKING
+        if lacks:
+            found.append(turn)
+        asks = turn.asks_from
+        if asks is not None and now < asks < first and (lacks or turn.job.uid in bound):
+            first = asks
+    known.rouse(first)
+    return found
 
 
 def _patient(known: kept.Kept, turn: order.Turn, done: kept.Preempted) -> bool:

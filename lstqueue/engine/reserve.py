@@ -36,7 +36,6 @@ from lstqueue.engine import (
     outlook,
     preempt,
     reclaim,
-    rights,
     room,
     siting,
     slots,
@@ -143,15 +142,12 @@ def step(known: kept.Kept) -> kept.Reservations:
 
 def _waits_for_room(known: kept.Kept, turn: order.Turn) -> bool:
     """Whether a job is one to keep room for, if there is some to keep."""
-    here, code = known.here(turn), known.codes.get(turn.job.uid)
-    if here.band is not model.Band.DEADLINE or here.slack is None or here.hopeless:
+    if not turn.timely or (code := known.codes.get(turn.job.uid)) not in preempt.LACKING:
         return False
-    if code not in preempt.LACKING:
-        return False
-    denied = rights.denial(here, known.queues[turn.gang.queue], known.config)
-    if denied is None and known.config.reserve_early:
-        return False
-    if denied not in (None, rights.Denial.EARLY, rights.Denial.NEVER):
+    if turn.asks_from is None:
+        if known.queues[turn.gang.queue].preemption is not model.Preemption.NEVER:
+            return False
+    elif turn.asks_from <= known.now and known.config.reserve_early:
         return False
     return code is model.Code.NO_ROOM or not _nodes_fit(known.free, turn)
 

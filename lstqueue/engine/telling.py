@@ -13,12 +13,16 @@ def step(known: kept.Kept) -> dict[str, model.Update]:
     renewed |= promised.soonest.keys() | promised.doubts.keys()
     found: dict[str, model.Update] = {}
     # Of those that own room only these can have changed: no code is said of them.
-    some = {*known.waiting, *world.roster.fresh, *world.muffled, *given, *renewed}
+    some = {*world.roster.fresh, *world.muffled, *given, *renewed}
+    for uid in known.waiting:
+        said = quiet.get(uid)  # of a pass that had nothing to say
+        if said is None or said[2] is not codes.get(uid) or said[0] is not lasting[uid]:
+            some.add(uid)
     for uid in sorted(some & lasting.keys()):
         one, said, code, news = lasting[uid], quiet.get(uid), codes.get(uid), uid in renewed
         band = model.Band.SHED if uid in given else one.here.band
         if not news and said is not None and said[0] is one and said[1] is band and said[2] is code:
-            continue  # nothing has changed since a pass that had nothing to say
+            continue
         if (update := _update(known, known.standings[uid])) is not None:
             found[uid] = update
         elif not news and (code is not None or one.placed):  # others start now, and are news
