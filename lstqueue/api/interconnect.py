@@ -181,6 +181,9 @@ class Spec(base.Model):
     """Bandwidth of levels, where no source tells it."""
     node_bandwidth: Bandwidth | None = None
     """What each node sends into its innermost domain, one way, all cables together, where no source tells."""
+    span_roots: base.Flag = True
+    """Whether a gang that asks for no level may lie in several domains of the outermost one, between which
+    nothing is known to lead. False: every gang of several pods needs one of them."""
 
 
 class LevelStatus(base.Model):

@@ -17,6 +17,7 @@ from lstqueue.kube import port, reflector
 from lstqueue.operator import bell, blame, fabric_sources, fabric_status, guard, interconnects
 from lstqueue.operator import cache as caches
 from lstqueue.operator import settings as all_settings
+from lstqueue.topology.domains import Domains
 
 QUIET = 1.0
 """Seconds without a change after which it looks."""
@@ -152,11 +153,18 @@ class Fabric:
 
         def look() -> None:
             if self.known.look(view, heard, self._cache.nodes):
-                self._cache.see(self.known.domains)
+                self._seen(self.known.domains)
             if self._cache.occupancy.suspect(self._suspects()):
                 self._cache.see(self.known.domains)
 
         self.guard.attempt("Interconnect", view.name if view is not None else "of labels", look)
+
+    def _seen(self, domains: Domains | None) -> None:
+        """Hand over the domains; what they ask of gangs is part of what the engine knows of these."""
+        if _roots(domains) != _roots(self._cache.domains):
+            for record in self._cache.records.values():
+                record.engine_job = None
+        self._cache.see(domains)
 
     def _suspects(self) -> frozenset[str]:
         return blame.suspects(
@@ -174,6 +182,11 @@ class Fabric:
             tuple(sorted(self._objects.get(place, {}).values(), key=_identity)),
             f"{place.title} cannot be read: {error.message}" if refused and error is not None else "",
         )
+
+
+def _roots(domains: Domains | None) -> str:
+    """The level of which a gang needs one domain whatever it asks for, "" for none."""
+    return domains.levels[0].name if domains is not None and not domains.spans and domains.levels else ""
 
 
 def _identity(raw: interconnects.Object) -> tuple[str, str]:

@@ -125,8 +125,8 @@ class Interconnect:
         parts = [
             join.Part(name, state.found) for name, state in self.states.items() if state.found is not None
         ]
-        rates = (spec.levels, spec.node_bandwidth) if spec else ()
-        now = (_facts(parts), tuple(nodes), rates)
+        more = (spec.levels, spec.node_bandwidth, spec.span_roots) if spec else ()
+        now = (_facts(parts), tuple(nodes), more)
         if now == self._last:
             return False
         self._last = now
@@ -185,4 +185,5 @@ def _contracted(
     rates = {level.name: fabric_sources.rate(level.bandwidth) for level in spec.levels}
     strange = sorted(rates.keys() - {level.name for level in made.levels})
     problem = f"levels: {', '.join(strange)} is no level here; name one of status.levels" if strange else ""
-    return domains.rated(made, rates, fabric_sources.rate(spec.node_bandwidth)), problem
+    made = domains.rated(made, rates, fabric_sources.rate(spec.node_bandwidth))
+    return replace(made, spans=spec.span_roots), problem

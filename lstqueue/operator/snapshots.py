@@ -27,8 +27,8 @@ from lstqueue.operator import (
     sweeps,
 )
 from lstqueue.operator import settings as all_settings
+from lstqueue.topology import domains, slowdown
 from lstqueue.topology import model as topology
-from lstqueue.topology import slowdown
 
 Phase = ledger.Phase
 HOLDING = frozenset({Phase.ADMITTED, Phase.RUNNING, Phase.SUSPENDING})
@@ -153,12 +153,13 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
     held_back = holding.back(record, cache)[1] if state is model.State.WAITING else ""
     if held_back:
         state = model.State.HELD_BACK
+    groups = record.shapes or _shapes_without_intake(record, admission)
     return model.Job(
         uid=job.uid,
         namespace=job.namespace,
         name=job.name,
         queue=_queue(record, cache, admission, left),
-        groups=record.shapes or _shapes_without_intake(record, admission),
+        groups=groups,
         submit=job.created,
         deadline=None if _given_up(job) or record.spare else spec.deadline,
         estimate=_expected(record, cache, settings),
@@ -199,10 +200,20 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         sweep=f"{job.namespace}/{spec.sweep}" if spec.sweep else "",
         sweep_needs=record.wanted,
         spare=record.spare,
-        locality=spec.locality,
+        locality=_locality(spec.locality, groups, cache.domains),
         slowdown=_slowdown(record, admission),
         home=lenient.text(status.runs[-1].get("domain")) if status.runs else "",
     )
+
+
+def _locality(
+    asked: model.Locality, groups: tuple[model.Group, ...], known: domains.Domains | None
+) -> model.Locality:
+    """What a gang asks of the interconnect, and what that asks of it: to lie below one root."""
+    if known is None or known.spans or not known.levels or asked.required:
+        return asked
+    alone = sum(group.count for group in groups) == 1
+    return asked if alone else replace(asked, required=known.levels[0].name)
 
 
 def _slowdown(record: caches.Record, admission: ledger.Admission | None) -> int:

@@ -58,7 +58,8 @@ class Domains:
     """All levels, outermost first; the node itself is no level.
 
     `link` is MB/s one way from each node into its innermost domain, all its NICs summed; 0 unknown. Several
-    domains in the outermost level, or nodes outside of all of them, are several roots.
+    domains in the outermost level, or nodes outside of all of them, are several roots; `spans` says whether
+    a gang that asks for no level may lie in several.
     """
 
     nodes: tuple[str, ...]
@@ -66,6 +67,7 @@ class Domains:
     link: Ints
     left_out: tuple[LeftOut, ...] = ()
     merged: tuple[Merged, ...] = ()
+    spans: bool = True
 
 
 def arrange(

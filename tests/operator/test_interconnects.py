@@ -187,3 +187,20 @@ def test_a_missing_permission_stops_nobody(resource: port.Resource) -> None:
             await made.until(lambda: "leafgroup" in status(made).get("summary", ""), "all is read")
 
     scenario()
+
+
+@cluster.virtual
+async def test_gangs_stay_below_one_root_where_the_interconnect_says_so() -> None:
+    async with cluster.run(nodes=6) as made:
+        for node in range(6):
+            label(made, node, rack=f"r{node // 3}")
+        interconnect(made, {"name": "own", "nodeLabels": {"keys": [RACK]}}, spanRoots=False)
+        await made.until(lambda: status(made).get("summary") == "rack 2", "the status has levels")
+        made.queue()
+        made.submit("wide", group(replicas=4, run_for="10m"))
+        made.submit("near", group(replicas=3, run_for="10m"))
+        await made.until_phase("near", "Succeeded")
+        assert made.phase("wide") == "Pending"
+        assert "one rack" in made.status("wide")["pending"]["message"]
+        made.patch(port.INTERCONNECTS, "fabric", {"spec": {"spanRoots": True}})
+        await made.until_phase("wide", "Succeeded", within="2h")
