@@ -10,6 +10,7 @@ which is little or nothing.
 from __future__ import annotations
 
 import bisect
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +23,29 @@ from lstqueue.topology.table import Ints, Mask
 if TYPE_CHECKING:
     from lstqueue.engine import victims
 
-Ripe = tuple[int, int, int]
-"""(when in ms since the epoch, its place in the herd, the slack that a restart would leave it)."""
+
+class _Ripe:
+    """Some of a herd by when each may be asked for, the first first, with the slack a restart would leave it.
+
+    `most` is the most such slack of those up to each.
+    """
+
+    __slots__ = ("all", "most", "times")
+
+    def __init__(
+        self, times: Sequence[int] = (), places: Sequence[int] = (), spared: Ints | None = None
+    ) -> None:
+        self.times = times
+        self.all: list[tuple[int, int, int]] = []
+        self.most: list[int] = []
+        if spared is not None:
+            self.all = list(zip(times, places, spared.tolist(), strict=True))
+            self.most = np.maximum.accumulate(spared).tolist()
+
+    def until(self, before: int, least: int) -> Sequence[tuple[int, int, int]]:
+        """Those of before a time, unless none of them has more than the `least` slack."""
+        count = bisect.bisect_left(self.times, before)
+        return self.all[:count] if count and self.most[count - 1] > least else ()
 
 
 class Ripening:
@@ -39,8 +61,7 @@ class Ripening:
         self._bound: Mask = bound & (herd.saves_at > now)
         self._bound &= herd.left - (herd.saves_at - now) > flock.restore
         self._horizon = now
-        self._unbarred: list[Ripe] = []
-        self._saving: list[Ripe] = []
+        self._unbarred, self._saving = _Ripe(), _Ripe()
         # For so long from now on what a suspension costs of their slack stays as it is.
         floor = np.where(flock.runs & ~flock.saves, config.harm_least - herd.weight, NEVER)
         some = (bound & (floor > 0)).nonzero()[0]
@@ -69,20 +90,19 @@ class Ripening:
         self._unbarred = self._sorted(self._barred, self._until)
         self._saving = self._sorted(self._bound, self._herd.saves_at)
 
-    def _sorted(self, some: Mask, times: Ints) -> list[Ripe]:
+    def _sorted(self, some: Mask, times: Ints) -> _Ripe:
         places = (some & (times < self._horizon)).nonzero()[0]
         places = places[times[places].argsort(kind="stable")]
-        columns = (times[places], places, self._spared[places])
-        return list(zip(*[column.tolist() for column in columns], strict=True))
+        return _Ripe(times[places].tolist(), places.tolist(), self._spared[places])
 
     def _unbars(self, who: Candidate, before: int) -> int:
         """When a protection ends of somebody whom nothing else protects, or not for ever."""
-        if not self._unbarred or self._unbarred[0][0] >= before:
+        times = self._unbarred.times
+        if not times or times[0] >= before:
             return before
         lower, harmless = self._herd.lower(who), who.band is not model.Band.SHED
-        for at, i, spared in self._unbarred:
-            if at >= before:
-                break
+        least = -NEVER if self._herd.some_lower(who) else who.mid
+        for at, i, spared in self._unbarred.until(before, least):
             if lower[i] or (harmless and spared > who.mid):
                 return at
         return before
@@ -103,9 +123,8 @@ class Ripening:
     def _saves(self, who: Candidate, allowed: Mask, before: int) -> int:
         """When somebody first has a checkpoint behind it, and so slack enough to be suspended."""
         enough = who.latest - self._now + self._config.harm_margin
-        for at, i, spared in self._saving:
-            if at >= before:
-                break
+        least = max(who.mid, enough - (before - self._now))
+        for at, i, spared in self._saving.until(before, least):
             spares = spared > who.mid and spared > enough - (at - self._now)
             if spares and not (allowed[i] or self._is_out(who, i)):
                 return at
@@ -121,4 +140,4 @@ class Ripening:
         moves = order.policy(herd.flock.queue, self._config) in (model.Order.LST, model.Order.SERVICE)
         if moves and herd.some_free:
             before = min(before, (self._now // switches.STEP + 1) * switches.STEP)
-        return min(before, self._unbarred[0][0]) if self._unbarred else before
+        return min(before, self._unbarred.times[0]) if self._unbarred.times else before

@@ -83,6 +83,7 @@ class Herd:
         self.nobody: Mask = np.zeros(len(self.here), dtype=np.bool_)
         self._below: dict[tuple[model.Band, int, bool], Mask] = {}
         self._some_below: dict[tuple[model.Band, int, bool], bool] = {}
+        self._any_below: dict[tuple[model.Band, int, bool], bool] = {}
         self._ranks: list[order.Rank] = self._ranked() if config.switches.by_rank else []
         self._bound()
 
@@ -170,12 +171,13 @@ class Herd:
         if who.rank is not None:
             open_to_it = self.open & ~self.taken if even_claimed else self._free
             return open_to_it & np.array([rank > who.rank for rank in self._ranks], dtype=np.bool_)
-        mask, harms_none = self.lower(who), who.band is not model.Band.SHED
+        harms_none = who.band is not model.Band.SHED
         if not even_claimed:
             most = self._most if self._presses(who) else self._most_saved
             harms_none = harms_none and most > self._spare(who)
             if not harms_none and not self._has_below(who):
                 return self.nobody
+        mask = self.lower(who)
         if harms_none:
             mask = mask | self.harmless(who)
         mask = mask & (self.open & ~self.taken if even_claimed else self._free)
@@ -200,6 +202,14 @@ class Herd:
                 mask |= flock.tier < who.tier
             self._below[key] = mask
         return mask
+
+    def some_lower(self, who: Candidate) -> bool:
+        """Whether somebody is of a lower rank, be it protected."""
+        key = (who.band, who.tier, who.tiers)
+        found = self._any_below.get(key)
+        if found is None:
+            found = self._any_below[key] = bool(self.lower(who).any())
+        return found
 
     def _spare(self, who: Candidate) -> int:
         """The slack above which a victim must stay so that a candidate does it no harm."""
