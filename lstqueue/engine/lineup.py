@@ -11,7 +11,7 @@ import bisect
 import operator
 from collections.abc import Iterable, Mapping
 
-from lstqueue.engine import gangs, model, order, rights, standing
+from lstqueue.engine import gangs, model, order, register, rights, standing
 
 _RANK = operator.attrgetter("rank")
 
@@ -48,17 +48,35 @@ class Lineup:
             self._open.update(self._by_uid)
         if not self._open:
             return
-        self.turns = self.turns.copy()
+        come: list[order.Turn] = []
         for uid in sorted(self._open):
-            self._leave(uid)
             one = lasting.get(uid)
+            self.barred.pop(uid, None)
+            self.sharing.discard(uid)
+            self._given_up.pop(uid, None)
             if one is None or one.placed or one.here.job.state is model.State.CLAIMING:
                 continue
             if (code := order.barred(one.here.job, self._queues)) is not None:
                 self.barred[uid] = code
-            else:
-                self._enter(uid, one, standings[uid] if self._moves else one.here, gangs_of[uid])
+                continue
+            come.append(self._turn(one, standings[uid] if self._moves else one.here, gangs_of[uid]))
+            if standing.is_best_effort(one.here, self._config):
+                self.sharing.add(uid)
+        self._put(come)
         self._open.clear()
+
+    def _put(self, come: list[order.Turn]) -> None:
+        """Take those out whom something was noted of, and put others in."""
+        out = [turn for uid in self._open if (turn := self._by_uid.pop(uid, None)) is not None]
+        self._by_uid.update([(turn.job.uid, turn) for turn in come])
+        if len(out) + len(come) > register.MANY:
+            self.turns = sorted(self._by_uid.values(), key=_RANK)
+            return
+        self.turns = self.turns.copy()
+        for turn in out:
+            del self.turns[bisect.bisect_left(self.turns, turn.rank, key=_RANK)]
+        for turn in come:
+            bisect.insort(self.turns, turn, key=_RANK)
 
     def turn(self, uid: str) -> order.Turn | None:
         """The place of a job as long as it is not given up; None: it is not in line."""
@@ -74,13 +92,13 @@ class Lineup:
             found = self._given_up[uid] = order.given_up(turn, here, self._config)
         return found
 
-    def _enter(self, uid: str, one: standing.Lasting, here: standing.Standing, gang: gangs.Gang) -> None:
+    def _turn(self, one: standing.Lasting, here: standing.Standing, gang: gangs.Gang) -> order.Turn:
         queue = self._queues[here.job.queue]
         asks_from = rights.asks_from(one, queue, self._config)
         asks = asks_from is not None and not self._config.switches.by_rank
         policy = order.policy(queue, self._config)
         strict = order.is_strict(policy, self._config)
-        turn = order.Turn(
+        return order.Turn(
             rank=order.rank(policy, here, gang.share, self._config),
             job=here.job,
             gang=gang,
@@ -93,17 +111,6 @@ class Lineup:
             timely=_is_timely(here),
             who=rights.candidate(one.here, queue, one.at) if asks else None,
         )
-        self._by_uid[uid] = turn
-        bisect.insort(self.turns, turn, key=_RANK)
-        if standing.is_best_effort(here, self._config):
-            self.sharing.add(uid)
-
-    def _leave(self, uid: str) -> None:
-        self.barred.pop(uid, None)
-        self._given_up.pop(uid, None)
-        self.sharing.discard(uid)
-        if (turn := self._by_uid.pop(uid, None)) is not None:
-            del self.turns[bisect.bisect_left(self.turns, turn.rank, key=_RANK)]
 
 
 def _is_timely(here: standing.Standing) -> bool:

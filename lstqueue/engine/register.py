@@ -58,29 +58,45 @@ class Register(Generic[Key]):
     def changed(self, out: Sequence[int], come: Sequence[Row[Key]]) -> Register[Key]:
         """The same without those in some places (ascending) and with others (by ascending keys)."""
         keys, lists = self.keys.copy(), tuple([one.copy() for one in self.lists])
-        places = [bisect.bisect_left(keys, key) for key, _, _ in come]
-        figures = _pieced(self.figures, out, places, [row for _, _, row in come])
-        for place in reversed(out):
-            del keys[place]
-            for one in lists:
-                del one[place]
-        for key, items, _ in come:
-            place = bisect.bisect_left(keys, key)
-            keys.insert(place, key)
-            for one, item in zip(lists, items, strict=True):
-                one.insert(place, item)
+        places: list[int] = [bisect.bisect_left(keys, key) for key, _, _ in come]
+        edits = sorted([*((place, True) for place in out), *((place, False) for place in places)])
+        figures = _pieced(self.figures, edits, [row for _, _, row in come])
+        if not keys:
+            return Register([key for key, _, _ in come], _columns(come, len(lists)), figures)
+        number = len(come)
+        for place, gone in reversed(edits):
+            if gone:
+                del keys[place]
+                for one in lists:
+                    del one[place]
+            else:
+                number -= 1
+                key, items, _ = come[number]
+                keys.insert(place, key)
+                for one, item in zip(lists, items, strict=True):
+                    one.insert(place, item)
         return Register(keys, lists, figures)
 
 
-def _pieced(figures: Ints, out: Sequence[int], places: Sequence[int], rows: Sequence[Sequence[int]]) -> Ints:
-    """Columns without some, and with others in front of those in some places as they were.
+def _columns(rows: Sequence[Row[Key]], lists: int) -> tuple[list[Any], ...]:
+    return tuple([[items[which] for _, items, _ in rows] for which in range(lists)])
+
+
+Edit = tuple[int, bool]
+"""(a place as it was, whether what was there goes; else something comes in front of it)."""
+
+
+def _pieced(figures: Ints, edits: Sequence[Edit], rows: Sequence[Sequence[int]]) -> Ints:
+    """Columns without some, and with others, in the order of the edits.
 
     Numpy's own `delete` and `insert` take five times as long.
     """
     new: Ints = np.array(rows, dtype=np.int64).reshape(len(rows), len(figures)).T
+    if not figures.shape[1]:
+        return new
     pieces: list[Ints] = []
     done = number = 0
-    for place, gone in sorted([*((place, True) for place in out), *((place, False) for place in places)]):
+    for place, gone in edits:
         pieces.append(figures[:, done:place])
         done = place
         if gone:
