@@ -149,7 +149,8 @@ class Roll:
         """
         changed = self._open.some
         if changed is None:
-            self._found, changed = register.empty(len(Figures._fields), 2), set(lasting)
+            self._found = register.empty(len(Figures._fields), 2)
+            changed = {uid for uid, one in lasting.items() if one.placed}
         if changed:
             come: list[register.Row[str]] = []
             for uid in sorted(changed):
