@@ -199,8 +199,9 @@ async def scene(
     namespace: str,
     *,
     before: operator_run.Before | None = None,
+    may_not: tuple[str, ...] = (),
 ) -> AsyncIterator[Scene]:
     """A scene with the operator under its documented role, judged by the auditor at its end."""
     role = documented_role.kubeconfig(plane)
-    async with watched(api, namespace) as made, operator_run.operator(role, before=before):
+    async with watched(api, namespace) as made, operator_run.operator(role, before=before, may_not=may_not):
         yield made
