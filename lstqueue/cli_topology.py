@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Specs = tuple[str, ...]
 
+CLUSTER = ("kubeconfig", "context", "url", "resource")
+"""Options that say which cluster."""
+
 LEFT_OUT = 1
 """Exit code of `check` where something was left out or merged."""
 NO_FIT = 1
@@ -124,23 +127,22 @@ def check(
     type=click.Path(dir_okay=False, path_type=pathlib.Path),
     help="A file of what is in use: a node and its GPUs a line.",
 )
+@live
 @click.pass_context
 def fit(
-    context: click.Context,
-    /,
-    *,
-    specs: tuple[str, ...],
-    keys: tuple[str, ...],
-    form: str | None,
-    **asked: Any,
+    click_context: click.Context, /, *, specs: Specs, keys: Specs, form: str | None, **asked: Any
 ) -> None:
-    """Say where a gang would go, and what its traffic gets there. Exits with 1 when it does not fit."""
+    """Say where a gang would go, and what its traffic gets there. Exits with 1 when it does not fit.
+
+    Without FORMAT:PATH in the cluster, as free as it is now.
+    """
     from lstqueue.interconnect import fit as fitting
     from lstqueue.interconnect import sources
 
+    cluster = {name: asked.pop(name) for name in CLUSTER}
     wanted = fitting.Asked(**asked)
     try:
-        answer = fitting.find(read(specs, keys), wanted)
+        answer = fitting.find(_source(specs, keys, cluster), wanted)
     except sources.SourceError as error:
         raise click.ClickException(str(error)) from error
     if form == "json":
@@ -148,23 +150,31 @@ def fit(
     else:
         click.echo("\n".join(fitting.words(answer, wanted)))
     if answer.groups is None:
-        context.exit(NO_FIT)
+        click_context.exit(NO_FIT)
 
 
-def read(specs: Specs, keys: tuple[str, ...]) -> sources.Source:
+def read(specs: Specs, keys: Specs) -> sources.Source:
     """Read the sources.
 
     Raises:
-        click.ClickException: It cannot be used.
+        click.ClickException: They cannot be used.
     """
     from lstqueue.interconnect import sources
 
-    if not specs:
-        raise click.UsageError("Name a source, as FORMAT:PATH.")
     try:
         return sources.read(*specs, keys=keys)
     except sources.SourceError as error:
         raise click.ClickException(str(error)) from error
+
+
+def _source(specs: Specs, keys: Specs, cluster: Mapping[str, str | None]) -> sources.Source:
+    """What files say, or a cluster where none is named."""
+    given = {name: value for name, value in cluster.items() if value is not None}
+    if specs and given:
+        raise click.UsageError(f"--{next(iter(given))} is of a cluster, and a file is read; leave one out.")
+    if keys and not specs:
+        raise click.UsageError("--key is for labels:PATH; name keys in an Interconnect.")
+    return read(specs, keys) if specs else _of_cluster(given)
 
 
 def _of_cluster(given: Mapping[str, str]) -> sources.Source:
@@ -184,12 +194,7 @@ def _printed(
 
     from lstqueue.interconnect import show as showing
 
-    given = {name: value for name, value in cluster.items() if value is not None}
-    if specs and given:
-        raise click.UsageError(f"--{next(iter(given))} is of a cluster, and a file is read; leave one out.")
-    if keys and not specs:
-        raise click.UsageError("--key is for labels:PATH; name keys in an Interconnect.")
-    found = read(specs, keys) if specs else _of_cluster(given)
+    found = _source(specs, keys, cluster)
     if form == "json":
         click.echo(json.dumps(showing.document(found), indent=1))
     else:

@@ -56,8 +56,7 @@ def find(source: Source, asked: Asked) -> Answer:
         fabric = tree.Tree(source.domains)
         wants = _wanted(fabric, asked)
         preferred = None if asked.preferred is None else fabric.level(asked.preferred) - 1
-        whole = np.full((1, fabric.size), asked.gpus, dtype=np.int64)
-        free = wanted.Free(whole - _used(asked, source.domains), whole)
+        free = _room(asked, source)
         place = search.find(fabric, free, wants)
     except SourceError:
         raise
@@ -139,6 +138,19 @@ def _wanted(fabric: tree.Tree, asked: Asked) -> wanted.Wanted:
         required=None if asked.required is None else fabric.level(asked.required),
         balance=next(iter(fabric.accelerators), None),
     )
+
+
+def _room(asked: Asked, source: Source) -> wanted.Free:
+    """What nodes have and what of that is free: as a cluster says, or as asked."""
+    made = source.domains
+    if source.gpus is None:
+        whole = np.full((1, len(made.nodes)), asked.gpus, dtype=np.int64)
+        return wanted.Free(whole - _used(asked, made), whole)
+    if asked.used is not None:
+        raise SourceError("--used is for files; a cluster says itself what is in use")
+    there = [source.gpus[name] for name in made.nodes]
+    free = np.array([[one.free for one in there]], dtype=np.int64)
+    return wanted.Free(free, np.array([[one.whole for one in there]], dtype=np.int64))
 
 
 def _used(asked: Asked, made: domains.Domains) -> np.ndarray[Any, np.dtype[np.int64]]:

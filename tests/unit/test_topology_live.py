@@ -119,6 +119,13 @@ def test_the_command_reads_a_cluster_where_no_file_is_named() -> None:
                 run, cli.main, ["topology", "show", "-o", "json", "--url", embedded.url]
             )
             assert json.loads(both.output)["levels"] == {"rack": 2}
+            asked = ["topology", "fit", "--gang", "2x8", "--required", "rack", "--url", embedded.url]
+            wide = await asyncio.to_thread(run, cli.main, asked)
+            assert (wide.exit_code, wide.output) == (1, "2x8: does not fit in one rack now\n")
+            asked[3] = "2x4"
+            near = await asyncio.to_thread(run, cli.main, asked)
+            assert near.exit_code == 0, near.output
+            assert "  n3: ranks 0-1" in near.output
             return done.output
 
     printed = asyncio.run(main())
@@ -131,7 +138,7 @@ def test_what_does_not_go_together_is_refused() -> None:
     for arguments, said in (
         (["show", "labels:x", "--url", "http://x"], "--url is of a cluster"),
         (["show", "--key", "a"], "--key is for labels:PATH"),
-        (["fit", "--gang", "1x1"], "Name a source"),
+        (["fit", "labels:x", "--gang", "1x1", "--url", "http://x"], "--url is of a cluster"),
         (["show", "--url", "http://127.0.0.1:9"], "the cluster cannot be read"),
     ):
         done = CliRunner().invoke(cli.main, ["topology", *arguments])
