@@ -54,10 +54,11 @@ def main() -> None:
     reader.add_argument("--trace", default="cluster03")
     reader.add_argument("--seeds", type=int, default=2)
     reader.add_argument("--limit", type=int)
+    reader.add_argument("--shares", type=float, nargs="+", default=SHARES)
     asked = reader.parse_args()
     print("| communication | placement | slowdown of gangs, mean | p95 | deadlines met | wide met |")
     print("|---|---|---|---|---|---|", flush=True)
-    for share in SHARES:
+    for share in asked.shares:
         for name, placing in PLACINGS.items():
             if not share and "prefer" in placing:
                 continue  # nobody waits where no place is slower

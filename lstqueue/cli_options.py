@@ -123,7 +123,7 @@ _WORLD = (
     _option(
         "--topology",
         metavar="FORMAT:PATH",
-        help="The interconnect, as of lstqueue topology, or clos:NODES:LEAVES[:OVERSUBSCRIPTION]: so many"
+        help="The interconnect, as of lstqueue topology, or clos[:NODES:LEAVES[:OVERSUBSCRIPTION]]: so many"
         " nodes under a leaf switch and leaf groups in a block. Without it no place is better than another.",
     ),
     _option(

@@ -1,9 +1,10 @@
 """The interconnect of a replay: which domains its nodes are in, and how much slower a place makes a gang.
 
 It is read from a source of `lstqueue topology`, or made: `clos:NODES:LEAVES[:OVERSUBSCRIPTION]` has NODES
-nodes under each leaf switch and LEAVES leaf groups in a block. Its nodes have 400 GB/s, and uplinks carry all
-of that, or one part in OVERSUBSCRIPTION. Gangs on several nodes communicate for one share of a step, the same
-for all; with a share of 0 no place makes anybody slower, which is the null model.
+nodes under each leaf switch and LEAVES leaf groups in a block, `clos` alone as many as suit the size of the
+cluster. Its nodes have 400 GB/s, and uplinks carry all of that, or one part in OVERSUBSCRIPTION. Gangs on
+several nodes communicate for one share of a step, the same for all; with a share of 0 no place makes anybody
+slower, which is the null model.
 """
 
 from __future__ import annotations
@@ -114,8 +115,14 @@ def _renamed(found: domains.Domains, names: Sequence[str]) -> domains.Domains:
 
 
 def _made(text: str, names: Sequence[str]) -> domains.Domains:
-    """`clos:NODES:LEAVES[:OVERSUBSCRIPTION]` of these nodes, in their order."""
+    """`clos:NODES:LEAVES[:OVERSUBSCRIPTION]` of these nodes, in their order.
+
+    Without numbers eight nodes to a leaf switch, or a quarter of them where they are few, four leaf groups to
+    a block, and uplinks for half of the traffic.
+    """
     parts = text.split(":")[1:]
+    if text == MADE:
+        parts = [str(max(1, min(8, len(names) // 4))), "4", "2"]
     if not 2 <= len(parts) <= 3 or not all(part.isdecimal() and 0 < int(part) <= 100_000 for part in parts):
         raise InterconnectError(
             f"--topology {text}: write clos:NODES:LEAVES[:OVERSUBSCRIPTION] in numbers, as in clos:8:4:2"

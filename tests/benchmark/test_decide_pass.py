@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from lstqueue.engine import decide, memory, model
+from lstqueue.topology import domains
 from lstqueue.topology.model import Node, PodShape, resources
 
 pytestmark = pytest.mark.benchmark
@@ -234,6 +235,30 @@ def test_a_thousand_waiting_gangs_on_a_full_cluster() -> None:
     cold = with_waiting(full, 1000)
     plan = measure("cold, 1,000 new gangs, full", lambda: decide.decide(cold, NOW))
     measure_changes(cold, plan)
+
+
+def linked(snapshot: model.Snapshot, required: str) -> model.Snapshot:
+    """The same on an interconnect, leaf groups of 16 nodes and blocks of 128; who waits requires a level."""
+    names = [node.name for node in snapshot.nodes]
+    paths: dict[str, domains.Path] = {n: (f"b{i // 128}", f"l{i // 16}") for i, n in enumerate(names)}
+    uplinks = dict.fromkeys(paths.values(), 1_600_000)
+    links = dict.fromkeys(paths, 400_000)
+    found = domains.arrange(["block", "leafgroup"], paths, uplinks=uplinks, links=links)
+    asked = model.Locality(required=required)
+    jobs = tuple(one if one.assigned else dataclasses.replace(one, locality=asked) for one in snapshot.jobs)
+    return dataclasses.replace(snapshot, jobs=jobs, domains=found)
+
+
+@pytest.mark.parametrize("required", ["", "leafgroup"])
+def test_a_thousand_waiting_gangs_on_an_interconnect(required: str) -> None:
+    print()
+    cold = linked(with_waiting(cluster(2000, 0.9), 1000), required)
+    plan = measure(f"cold, 1,000 new gangs, required {required!r}", lambda: decide.decide(cold, NOW), 3)
+    settled = applied(cold, plan)
+    kept = memory.Memory()
+    settled = applied(settled, decide.decide(settled, NOW + 1000, memory=kept))
+    due = dataclasses.replace(settled, changed=True, forecast_at=0)
+    measure("a pass that forecasts everybody", lambda: decide.decide(due, NOW + 1000, memory=kept), 3)
 
 
 def test_a_thousand_waiting_gangs_of_which_most_are_promised() -> None:

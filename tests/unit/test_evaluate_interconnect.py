@@ -90,6 +90,8 @@ def test_a_source_has_to_have_as_many_nodes_as_there_are(tmp_path: pathlib.Path)
     machines = [(f"m{i}", 8) for i in range(3)]
     made = interconnects.read(f"slurm:{source}", machines, SHARE, named=False)
     assert made.domains.nodes == ("m0", "m1", "m2")
+    alone = interconnects.read("clos", [(f"m{i}", 8) for i in range(40)], SHARE, named=False)
+    assert [len(level.names) for level in alone.domains.levels] == [2, 5]
     with pytest.raises(interconnects.InterconnectError, match="has 4 nodes, and there are 5"):
         interconnects.read(f"slurm:{source}", [(f"m{i}", 8) for i in range(5)], SHARE, named=False)
     with pytest.raises(interconnects.InterconnectError, match="names none of the nodes"):
