@@ -293,13 +293,15 @@ class Ledger:
             self._sum_up()
             return
         new = self._counted(nodes)
-        if self._sums and len(nodes) <= SEVERAL:
-            for node, column in zip(nodes.tolist(), new.T, strict=True):
-                self._set(node, column)
-            return
-        self.total += np.add.reduce(new - self.counts[:, nodes], axis=1)
+        more = new - self.counts[:, nodes]
+        self.total += np.add.reduce(more, axis=1)
         self.counts[:, nodes] = new
-        self._sum_up()
+        for one in self._sums:
+            if len(nodes) <= SEVERAL:
+                one.move_all(nodes, more)
+            else:
+                one.count(self.counts)
+            self.total[one.rows] = one.most()
 
     def _recount_one(self, node: int) -> None:
         """Count a node anew, unless an equal one was counted before.

@@ -82,9 +82,25 @@ class Sums:
 
     def move(self, node: int, more: Ints) -> None:
         """Have a node take `more[row]` pods more of each row of the ledger."""
-        element = self.within[node]
+        self._move(int(self.within[node]), more[self.rows])
+
+    def move_all(self, nodes: Ints, more: Ints) -> None:
+        """The same of several nodes: `more[row, i]` pods more on `nodes[i]`."""
+        elements = self.within[nodes]
+        mine = more[self.rows]
+        if len(elements) and (elements == elements[0]).all():  # as those of most gangs are
+            self._move(int(elements[0]), np.add.reduce(mine, axis=1))
+            return
+        for element, column in zip(elements.tolist(), mine.T, strict=True):
+            self._move(element, column)
+
+    def _move(self, element: int, more: Ints) -> None:
+        if self.unit == 1:
+            self.caps[:, self.outer[element]] += more
+            self.inner[:, element] += more
+            return
         before = self.inner[:, element]
-        after = before + more[self.rows]
+        after = before + more
         whole = (after - after % self.unit) - (before - before % self.unit)
         self.caps[:, self.outer[element]] += whole
         self.inner[:, element] = after
