@@ -17,6 +17,8 @@ from lstqueue.api.conditions import Conditions
 
 MOST_TOLD = 20
 """What was left out, or merged, that a status tells one by one."""
+MOST_LEVELS = 32
+"""Levels that a status tells."""
 
 _NAME = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _BANDWIDTH = "^[0-9]{1,9} ?(Gb/s|GB/s|MB/s)$"
@@ -215,7 +217,7 @@ class Status(base.Model):
     """Nodes of the cluster."""
     summary: base.Text = ""
     """How many domains of each level, outermost first."""
-    levels: Annotated[tuple[LevelStatus, ...], base.list_map(32)] = ()
+    levels: Annotated[tuple[LevelStatus, ...], base.list_map(MOST_LEVELS)] = ()
     """Levels, outermost first."""
     left_out: Annotated[tuple[Oddity, ...], pydantic.Field(max_length=MOST_TOLD)] = ()
     """What is in no domain, or not in the one it might be in: the first of them."""

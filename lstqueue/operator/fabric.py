@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,8 @@ AGAIN = 60.0
 """Seconds after which it looks again whether what is watched can still be read."""
 PATIENCE = 30.0
 """Seconds for which the first pass waits for sources that do not answer."""
+
+_LOG = logging.getLogger(__name__)
 
 Watch = Callable[..., reflector.Reflector]
 
@@ -58,6 +61,7 @@ class Fabric:
         self._watching: dict[fabric_sources.Watched, tuple[reflector.Reflector, asyncio.Task[Any]]] = {}
         self._objects: dict[fabric_sources.Watched, dict[str, port.Object]] = {}
         self._told = fabric_status.Reporter(api, cache.guard, now=now, wrote=self.apply)
+        self._warned = ""
         self.guard = cache.guard
         self.known = interconnects.Interconnect()
         self.ready = asyncio.Event()
@@ -158,6 +162,11 @@ class Fabric:
                 self._cache.see(self.known.domains)
 
         self.guard.attempt("Interconnect", view.name if view is not None else "of labels", look)
+        gone = next((state.problem for state in self.known.states.values() if state.stale), "")
+        if view is None and gone and gone != self._warned:
+            # There is no status to say it in.
+            _LOG.warning("domains are those that labels of nodes told before, for now %s", gone)
+        self._warned = gone
 
     def _seen(self, domains: Domains | None) -> None:
         """Hand over the domains; what they ask of gangs is part of what the engine knows of these."""

@@ -25,8 +25,9 @@ from lstqueue.topology.readers import kueue, labels, rates, volcano
 
 Object = Mapping[str, Any]
 
-LARGEST = 64 * 1024 * 1024
-"""Bytes of a file once unpacked: a fabric of 100,000 adapters has a third of that."""
+LARGEST = 16 * 1024 * 1024
+"""Bytes of a file once unpacked: a fabric of 200,000 adapters. Reading as much takes seconds, and nothing
+else is done meanwhile."""
 STRUCTURED = (interconnect.Format.NETQ, interconnect.Format.SLURM_YAML)
 """Formats that are lists of objects, in JSON or YAML."""
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -87,7 +87,7 @@ class Reporter:
                     "domains": len(level.names),
                     "nodes": int((level.ends - level.starts).sum()),
                 }
-                for level in levels
+                for level in levels[: interconnect.MOST_LEVELS]
             ],
             "leftOut": _told(left_out),
             "leftOutCount": len(left_out),

@@ -22,7 +22,7 @@ from lstqueue.topology.graph import Graph
 
 MOST = 500
 """Units up to which distances are looked at: the work grows with the cube."""
-_MOST_STEPS = 1_000_000_000
+_MOST_STEPS = 400_000_000
 """Cables compared, some seconds of them."""
 _STEP = 1.3
 """How much larger than the one before a distance must be to be a border; in a torus none is."""

@@ -64,7 +64,7 @@ def test_a_file_is_read_as_text_and_packed(form: str, text: str, nodes: int) -> 
         ("slurm", config_map(packed=b"plain"), "key k: is no gzip of UTF-8 text"),
         ("slurm", config_map(packed=gzip.compress(CONF.encode())[:-9]), "is gzip that ends early"),
         ("slurm", config_map(packed=gzip.compress(b"\xff\xfe")), "is no gzip of UTF-8 text"),
-        ("slurm", config_map(packed=gzip.compress(b"#" * (65 << 20))), "has more than 64 MiB once unpacked"),
+        ("slurm", config_map(packed=gzip.compress(b"#" * (17 << 20))), "has more than 16 MiB once unpacked"),
         ("netq", config_map("[{"), "is neither JSON nor YAML"),
         ("netq", config_map("[" * 100_000), "is neither JSON nor YAML"),
         ("slurm-yaml", config_map("a: [b"), "is neither JSON nor YAML"),
