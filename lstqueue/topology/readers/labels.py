@@ -31,7 +31,7 @@ def read(objects: Sequence[object], keys: Sequence[Key] = (), origin: str = "") 
     Args:
         objects: Nodes, and others that do not count.
         keys: Labels from coarse to fine instead of what providers write.
-        origin: How the names of the presets begin that count; all of them without.
+        origin: Whose presets count; everybody's without.
 
     Raises:
         TopologyError: There is no node, or none has a label that says where it is.
@@ -44,7 +44,7 @@ def read(objects: Sequence[object], keys: Sequence[Key] = (), origin: str = "") 
             raise TopologyError("metadata.labels", f"no node has a known value of {wanted}; mend the keys")
         return found
     networks, accelerators = (
-        [preset for preset in family if preset.name.startswith(origin)]
+        [preset for preset in family if origin in ("", preset.origin)]
         for family in (presets.NETWORKS, presets.ACCELERATORS)
     )
     accelerator = _commonest(labelled, accelerators)
@@ -52,7 +52,7 @@ def read(objects: Sequence[object], keys: Sequence[Key] = (), origin: str = "") 
     chosen = [preset for preset in (network, accelerator) if preset]
     places = [key for key in presets.PLACES if len(set(_values(labelled, key[0]).values())) > 1]
     if not chosen and not places:
-        known = ", ".join(dict.fromkeys(preset.name for preset in (*networks, *accelerators)))
+        known = ", ".join(dict.fromkeys(preset.origin for preset in (*networks, *accelerators)))
         raise TopologyError(
             "metadata.labels", f"no node has labels of {known}; name keys of your own, from coarse to fine"
         )

@@ -19,6 +19,14 @@ class Preset:
     name: str
     keys: tuple[Key, ...]
 
+    @property
+    def origin(self) -> str:
+        """Whose they are, whatever the version."""
+        return next((known for known in ORIGINS if self.name.startswith(known)), self.name)
+
+
+ORIGINS = ("Topograph", "GKE", "EKS", "OCI", "CoreWeave", "Crusoe", "Nebius", "GPU Operator")
+
 
 def _numbered(prefix: str, level: str, numbers: range) -> tuple[Key, ...]:
     return tuple((f"{prefix}{number}", f"{level}{number}") for number in numbers)
