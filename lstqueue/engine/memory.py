@@ -19,12 +19,13 @@ import dataclasses
 import itertools
 import operator
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, MutableMapping
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeVar
 
 from lstqueue.engine import (
     cohorts,
     demand,
+    differences,
     fabrics,
     fit,
     gangs,
@@ -56,7 +57,7 @@ Thing = TypeVar("Thing")
 
 SPARE = 64
 """Gangs and kinds of gangs that may be kept besides twice as many as are in use."""
-_UID, _NAME = operator.attrgetter("uid"), operator.attrgetter("name")
+_NAME = operator.attrgetter("name")
 
 
 class Memory:
@@ -76,13 +77,9 @@ class Memory:
             ValueError: A name or uid appears twice, a group is empty, or an assignment names no group.
         """
         world, self._world = self._world, None  # what fails on the way leaves nothing behind
-        jobs = soundness.named("jobs", snapshot.jobs, _UID)
+        listed, known = ((), {}) if world is None else (world.listed, world.jobs)
+        jobs, changed, gone = differences.take(listed, known, snapshot.jobs)
         queues = soundness.named("queues", snapshot.queues, _NAME)
-        known: Mapping[str, model.Job] = {} if world is None else world.jobs
-        others = itertools.compress(jobs, map(operator.is_not, jobs.values(), map(known.get, jobs)))
-        changed = [uid for uid in others if known.get(uid) != jobs[uid]]
-        new = sum([uid not in known for uid in changed])
-        gone = sorted(known.keys() - jobs.keys()) if len(known) + new > len(jobs) else []
         soundness.check(jobs[uid] for uid in changed)
         nodes = {node.name: node for node in snapshot.nodes}
         if world is not None:
@@ -96,7 +93,7 @@ class Memory:
             made = fabrics.columns(snapshot.nodes, fabric)
             world, changed = World(config, queues, made, asked, snapshot.domains, fabric), list(jobs)
         world.take_in(jobs, changed, nodes)
-        self._world = world
+        self._world, world.listed = world, snapshot.jobs
         return world
 
 
@@ -130,6 +127,7 @@ class World:
         self.bounds = overload.Bounds()
         self.leavers = leavers.Leavers(self.release)
         self.jobs: Mapping[str, model.Job] = {}
+        self.listed: Sequence[model.Job] = ()
         self.gangs: dict[str, gangs.Gang] = {}
         self.roster = roster.Roster(config)
         self.ending: set[str] = set()
@@ -327,9 +325,10 @@ class World:
         found = self._releases.get(job.uid)
         if found is not None and self.jobs.get(job.uid) is job:
             return found
-        made = room.release_of(job, self.resources, self.nodes, self._quota.held(job))
-        if self.jobs.get(job.uid) is job:  # else a plan made before this job changed is being explained
-            self._releases[job.uid] = made
+        if self.jobs.get(job.uid) is not job:  # a plan made before this job changed is being explained
+            return room.release_of(job, self.resources, self.nodes, self._quota.held(job))
+        made = room.release_of(job, self.resources, self.nodes, self._charges[job.uid])
+        self._releases[job.uid] = made
         return made
 
     def stake(self, here: standing.Standing, claim: model.Claim) -> stakes.Stake:
