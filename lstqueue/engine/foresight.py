@@ -97,7 +97,7 @@ def scene(known: kept.Kept, line: list[order.Turn]) -> outlook.Scene:
         claims=tuple(known.going()),
         given_up=tuple(known.staked[uid] for uid in known.claims.drop if uid in known.staked),
         leaving=frozenset(leaving),
-        bound=_bound(known),
+        bound=_bound(known) if line else {},
         windows=known.windows,
         now=known.now,
         config=known.config,

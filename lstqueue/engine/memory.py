@@ -326,10 +326,14 @@ class World:
         if found is not None and self.jobs.get(job.uid) is job:
             return found
         if self.jobs.get(job.uid) is not job:  # a plan made before this job changed is being explained
-            return room.release_of(job, self.resources, self.nodes, self._quota.held(job))
-        made = room.release_of(job, self.resources, self.nodes, self._charges[job.uid])
-        self._releases[job.uid] = made
+            return self._release_of(job, job.assigned, self._quota.held(job))
+        made = self._releases[job.uid] = self._release_of(job, job.assigned, self._charges[job.uid])
         return made
+
+    def _release_of(
+        self, job: model.Job, parts: Sequence[model.Assigned], charges: quota.Charges
+    ) -> room.Release:
+        return room.release_of(job, parts, resources=self.resources, nodes=self.nodes, charges=charges)
 
     def stake(self, here: standing.Standing, claim: model.Claim) -> stakes.Stake:
         """The claim of a job of the snapshot."""
@@ -343,8 +347,8 @@ class World:
         self, here: standing.Standing, claim: model.Claim, who: tuple[model.Job, ...]
     ) -> stakes.Stake:
         """A claim that nobody has made yet, on what `who` hold."""
-        owned = stakes.placed_at(here.job, claim)
-        place = room.release_of(owned, self.resources, self.nodes, self._quota.held(owned))
+        parts = stakes.parts_at(here.job, claim.groups)
+        place = self._release_of(here.job, parts, self._quota.held(here.job, parts))
         return stakes.of(here, claim, who, self.release, place)
 
     def tenures(self, now: int) -> dict[str, tenure.Owed]:
@@ -386,8 +390,8 @@ class World:
 
     def place(self, job: model.Job, groups: tuple[model.GroupPlacement, ...]) -> room.Release:
         """What a job would hold in a place, in columns."""
-        owned = stakes.placed_at(job, model.Claim(groups, (), 0))
-        return stakes.merged(room.release_of(owned, self.resources, self.nodes, self._quota.held(owned)))
+        parts = stakes.parts_at(job, groups)
+        return stakes.merged(self._release_of(job, parts, self._quota.held(job, parts)))
 
     def gang(self, job: model.Job) -> gangs.Gang:
         """The gang of a job, be it waiting or not; its queue must be there."""

@@ -101,10 +101,10 @@ class Quota:
             return charges
         return charges + tuple([(shared[slot], amount) for slot, amount in charges if slot in shared])
 
-    def held(self, job: model.Job) -> Charges:
-        """What a job costs now by its assigned members, bound or expected."""
+    def held(self, job: model.Job, parts: Iterable[model.Assigned] | None = None) -> Charges:
+        """What a job costs now by its assigned members, bound or expected; or by such `parts`."""
         found: list[tuple[int, int]] = []
-        for part in job.assigned:
+        for part in job.assigned if parts is None else parts:
             found += self.charges(job.queue, part.pool, job.groups[part.group], part.bound + part.held)
         return tuple(found)
 

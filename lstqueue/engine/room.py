@@ -222,19 +222,25 @@ def _by_rank(choice: gangs.Choice) -> int:
 
 
 def release_of(
-    job: model.Job, resources: Sequence[str], nodes: table.NodeTable, charges: quota.Charges
+    job: model.Job,
+    parts: Sequence[model.Assigned],
+    *,
+    resources: Sequence[str],
+    nodes: table.NodeTable,
+    charges: quota.Charges,
 ) -> Release:
     """What ends with an admitted, running or ending job; nodes that are gone give nothing back.
 
     Args:
         job: The job.
+        parts: What it is assigned, or would be.
         resources: The rows of amounts.
         nodes: Their columns.
         charges: What it costs its queue, `Quota.held`.
     """
     rows = {name: row for row, name in enumerate(resources)}
     sums: dict[int, list[int]] = {}
-    for part in job.assigned:
+    for part in parts:
         column = nodes.index.get(part.node)
         if column is None:
             continue

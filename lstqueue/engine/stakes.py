@@ -7,7 +7,6 @@ once, so nobody else can take it. Nothing is decided here.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -69,7 +68,7 @@ def of(
         claim: What it claims.
         victims: `known_victims` of it.
         release: What ends with a job.
-        place: What its whole place would be released as, `placed_at`.
+        place: What its whole place would be released as, with `parts_at`.
     """
     whole = merged(place)
     held = {column: i for i, column in enumerate(whole.nodes.tolist())}
@@ -98,12 +97,12 @@ def known_victims(claim: model.Claim, jobs: Mapping[str, model.Job]) -> tuple[mo
     return tuple(found)
 
 
-def placed_at(job: model.Job, claim: model.Claim) -> model.Job:
-    """The owner as if it held its place; parts of the claim for groups that are not there are left out."""
+def parts_at(job: model.Job, groups: Sequence[model.GroupPlacement]) -> list[model.Assigned]:
+    """What a job would be assigned in a place; what that has for groups that are not there is left out."""
     parts: list[model.Assigned] = []
-    for index, group in enumerate(claim.groups[: len(job.groups)]):
+    for index, group in enumerate(groups[: len(job.groups)]):
         parts += [model.Assigned(index, group.pool, node, 0, count) for node, count in group.nodes]
-    return dataclasses.replace(job, assigned=tuple(parts))
+    return parts
 
 
 def lacking(stake: Stake, free: room.Room) -> tuple[list[int], bool]:

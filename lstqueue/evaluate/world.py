@@ -344,7 +344,13 @@ class World:
     def _vacate(self, life: lives.Life, now: int) -> None:
         """Have the pods of a gang leave."""
         costs = self.costs
-        life.assigned = tuple([replace(part, held=0) for part in life.assigned if part.bound])
+        life.assigned = tuple(
+            [
+                model.Assigned(part.group, part.pool, part.node, part.bound, 0)
+                for part in life.assigned
+                if part.bound
+            ]
+        )
         life.state, life.since, life.seen = model.State.ENDING, 0, None
         if life.assigned and costs.termination + costs.lag:
             self._later(now + costs.termination + costs.lag, What.GONE, life)
@@ -450,7 +456,9 @@ class World:
     # What happens
 
     def _bound(self, life: lives.Life) -> None:
-        life.assigned = tuple([replace(part, bound=part.held, held=0) for part in life.assigned])
+        life.assigned = tuple(
+            [model.Assigned(part.group, part.pool, part.node, part.held, 0) for part in life.assigned]
+        )
         life.seen = None
         self._machines.charge(life, 1)
 
