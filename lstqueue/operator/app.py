@@ -142,10 +142,15 @@ class Operator:
 
     def behind(self) -> list[str]:
         """Say which kinds have not been read yet, and why if the server refused."""
-        unread = {_told(source) for source in self.reflectors if not source.synced.is_set()}
+        unread = {_told(source) for source in self.reflectors if not self._read(source)}
         if self._fed and not self._relisted.is_set():
             unread.add(port.GPU_QUEUES.plural)
         return sorted(unread)
+
+    def _read(self, source: reflector.Reflector) -> bool:
+        """Whether a kind was read, or need not be: clusters without Interconnects may lack the kind."""
+        there = source.answered if source is self._interconnects else source.synced
+        return there.is_set()
 
     async def _decide(self) -> None:
         for source in self.reflectors:

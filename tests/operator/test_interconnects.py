@@ -190,6 +190,18 @@ def test_a_missing_permission_stops_nobody(resource: port.Resource) -> None:
 
 
 @cluster.virtual
+async def test_a_cluster_that_lacks_the_kind_has_no_interconnect_and_is_ready() -> None:
+    async with cluster.run(nodes=2, start=False, slack=100) as made:
+        needs = faults.calls(resource=port.INTERCONNECTS)
+        made.faults.fail(404, "NotFound", message="the server could not find it", when=needs, times=None)
+        await made.start()
+        made.queue()
+        made.submit("train", group(run_for="10m"))
+        await made.until_phase("train", "Succeeded")
+        assert made.operator.behind() == []
+
+
+@cluster.virtual
 async def test_gangs_stay_below_one_root_where_the_interconnect_says_so() -> None:
     async with cluster.run(nodes=6) as made:
         for node in range(6):
