@@ -197,6 +197,8 @@ class Gangs:
         in_order = tuple(member for _, member in sorted(members, key=lambda pair: pair[0]))
         share = max(shares, default=0)
         place = fabrics.span(self._fabric, home)
+        if place is not None and self._nodes.suspect()[place[0] : place[1]].all():
+            place = None
         return Gang(queue, in_order, share, unlisted, locality.min_bandwidth, place)
 
     def _size(self, pool: model.Pool, requests: dict[str, int]) -> tuple[int, int]:

@@ -118,17 +118,18 @@ def find(
 ) -> Pieces | None:
     """Where a gang goes, each group in the pool chosen for it; None: the search finds no place.
 
-    The domain of its last place is tried first. Nodes that offer what its pods do not ask for, and those in
-    whose domain others failed together, are used only where the others will not do.
+    The domain of its last place is tried first, where it is not suspect as a whole. Nodes that offer what its
+    pods do not ask for, and suspects, are used only where the others will not do.
     """
     rows = ledger.rows.rows
     if gang.home is not None:
         at_home: Mask = np.zeros(fabric.size, dtype=np.bool_)
         at_home[gang.home[0] : gang.home[1]] = True
-        there = [at_home & ~rows[option.row].spare for _, option in chosen]
-        place = _search(ledger, fabric, gang, chosen, there)
-        if place is not None:
-            return place
+        rather = [at_home & ~rows[option.row].spare for _, option in chosen]
+        for there in (rather, [at_home] * len(chosen)):
+            place = _search(ledger, fabric, gang, chosen, there)
+            if place is not None:
+                return place
     spare = [rows[option.row].spare if rows[option.row].spare.any() else None for _, option in chosen]
     if any(mask is not None for mask in spare):
         place = _search(ledger, fabric, gang, chosen, [None if mask is None else ~mask for mask in spare])

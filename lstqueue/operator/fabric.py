@@ -53,9 +53,7 @@ class Fabric:
     ) -> None:
         self._cache = cache
         self._watch = watch
-        self._now = now
         self._apart = settings.queue_status_interval
-        self._blame = settings.blame_nodes
         self._bell = bell.Bell(quiet=QUIET, at_most=AT_MOST)
         self._views: dict[str, interconnects.View] = {}
         self._watching: dict[fabric_sources.Watched, tuple[reflector.Reflector, asyncio.Task[Any]]] = {}
@@ -96,13 +94,9 @@ class Fabric:
                     self._look()
                     self.ready.set()
                     pending = await self._told.tell(self._views, self.known)
-                    await self._bell.wait(self._apart if pending else self._again())
+                    await self._bell.wait(self._apart if pending else AGAIN if self._watching else None)
         finally:
             self._watching.clear()
-
-    def _again(self) -> float | None:
-        """Whether sources can still be read, and who is avoided, is no change that rings."""
-        return AGAIN if self._watching or self.known.domains is not None else None
 
     async def _patience(self) -> None:
         """Wait for what the sources are read from, but not for ever: jobs can go without it."""
@@ -158,8 +152,6 @@ class Fabric:
         def look() -> None:
             if self.known.look(view, heard, self._cache.nodes):
                 self._seen(self.known.domains)
-            if self._cache.occupancy.suspect(self._suspects()):
-                self._cache.see(self.known.domains)
 
         self.guard.attempt("Interconnect", view.name if view is not None else "of labels", look)
         gone = next((state.problem for state in self.known.states.values() if state.stale), "")
@@ -173,16 +165,8 @@ class Fabric:
         if _roots(domains) != _roots(self._cache.domains):
             for record in self._cache.records.values():
                 record.engine_job = None
+        self._cache.occupancy.near = blame.homes(domains)
         self._cache.see(domains)
-
-    def _suspects(self) -> frozenset[str]:
-        return blame.suspects(
-            self.known.domains,
-            self._cache.nodes,
-            blame.avoided(self._cache.records.values()),
-            now=self._now(),
-            least=self._blame,
-        )
 
     def _heard(self, place: fabric_sources.Watched, source: reflector.Reflector) -> interconnects.Heard:
         error = source.last_error

@@ -82,7 +82,7 @@ class Metrics:
             "lstqueue_topology_left_out", "What is in no domain of the interconnect, or not where it might be"
         )
         self.topology_suspects = gauge(
-            "lstqueue_topology_suspect_nodes", "Nodes in whose domain others failed together: taken last"
+            "lstqueue_topology_suspect_nodes", "Nodes of domains in which nodes failed together: taken last"
         )
         self.topology_largest = gauge(
             "lstqueue_topology_largest_free", "Free in the domain that has most free", ["level", "resource"]

@@ -19,8 +19,8 @@ from lstqueue.topology import model as topology
 class Occupancy:
     """Nodes by name, and what is on them.
 
-    `on_places` is called when a node comes, goes, has other labels, or is ready or not any more: which nodes
-    are near each other, and which of these fail together, may be others then.
+    `on_places` is called when a node comes, goes or has other labels: where nodes are may be another then.
+    `near` has by node the nodes of its innermost domain, where that is known, and `down` those not ready.
     """
 
     def __init__(self) -> None:
@@ -32,14 +32,15 @@ class Occupancy:
         self._used: dict[str, dict[str, int]] = {}
         self._engine_nodes: dict[str, topology.Node] = {}
         self._foreign: dict[str, dict[str, views.PodView]] = {}
+        self.near: Mapping[str, tuple[str, ...]] = {}
+        self.down: dict[str, node_views.NodeView] = {}
         self._suspects: frozenset[str] = frozenset()
 
-    def suspect(self, nodes: frozenset[str]) -> bool:
-        """Take in in whose domains nodes failed together; return whether these are others than before."""
+    def suspect(self, nodes: frozenset[str]) -> None:
+        """Take in in whose domains nodes failed together."""
         for name in self._suspects ^ nodes:
             self._engine_nodes.pop(name, None)
-        changed, self._suspects = self._suspects != nodes, nodes
-        return changed
+        self._suspects = nodes
 
     @property
     def suspects(self) -> int:
@@ -64,13 +65,17 @@ class Occupancy:
         known = self.nodes.get(name)
         if event == "DELETED":
             self.nodes.pop(name, None)
+            self.down.pop(name, None)
             self.on_places()
         else:
             seen = node_views.read(raw)
             if known == seen:
                 return False
             self.nodes[name] = seen
-            if known is None or (known.labels, known.ready) != (seen.labels, seen.ready):
+            self.down.pop(name, None)
+            if not seen.ready:
+                self.down[name] = seen
+            if known is None or known.labels != seen.labels:
                 self.on_places()
         self._engine_nodes.pop(name, None)
         return True

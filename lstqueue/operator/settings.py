@@ -17,7 +17,7 @@ class Settings:
     `restate_interval_ms` is how old the figures in a job's reason to wait may get before it is told anew,
     `recovery_timeout_ms` how long a running gang may be incomplete. `retry_first` and `retry_most` bound the
     wait after a write that failed. Where `blame_nodes` of an innermost domain
-    failed within an hour the others there are suspect; three, so that two machines in a chassis are not it,
+    failed within an hour all of it is suspect; three, so that two machines in a chassis are not it,
     and 0 for never.
     """
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from lstqueue.api import errors
 from lstqueue.engine import history, model, standing
 from lstqueue.jobs import podspec, slots, views
-from lstqueue.operator import cache as caches
 from lstqueue.operator import (
+    blame,
     charges,
     fitting,
     holding,
@@ -26,6 +26,7 @@ from lstqueue.operator import (
     setbacks,
     sweeps,
 )
+from lstqueue.operator import cache as caches
 from lstqueue.operator import settings as all_settings
 from lstqueue.topology import domains, slowdown
 from lstqueue.topology import model as topology
@@ -83,6 +84,11 @@ def build(
         left = [pod for pod in pods.values() if charges.place(pod)]
         if left and uid not in cache.records:
             jobs.append(remains.orphan(uid, left))
+    there = cache.occupancy
+    blamed = blame.suspects(
+        there.near, there.down.values(), cache.records.values(), now=now, least=settings.blame_nodes
+    )
+    there.suspect(blamed)
     return model.Snapshot(
         nodes=tuple(cache.engine_nodes()),
         queues=tuple(queue.as_of(now) for queue in cache.queues.values()),

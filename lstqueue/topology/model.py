@@ -74,7 +74,7 @@ class Node:
 
     `used` sums the requests of every bound pod that is neither Succeeded nor Failed, whoever owns it,
     terminating ones included. What admitted jobs hold for pods that are not bound yet is not in it. A
-    `suspect` has done nothing, but others of its domain failed together: it is taken last.
+    `suspect` is of a domain in which nodes failed together: it is taken last.
     """
 
     name: str

@@ -108,7 +108,7 @@ class NodeTable:
         return self._kept("closed", lambda: ~self._open())
 
     def suspect(self) -> Mask:
-        """Nodes in whose domain others failed together."""
+        """Nodes of domains in which nodes failed together."""
         return self._kept("suspect", lambda: self._bools(node.suspect for node in self.nodes))
 
     def offers_other(self, asked: frozenset[str]) -> Mask:

@@ -102,7 +102,7 @@ async def test_a_rack_in_which_nodes_fail_together_is_taken_last_and_trusted_aga
             made.world.fail_node(name(node), how="silent")
         await made.rest("5m")
         suspects = {node.name for node in made.operator.cache.engine_nodes() if node.suspect}
-        assert suspects == {name(node) for node in (3, 4, 5)}
+        assert suspects == {name(node) for node in range(6)}
         # Three fill up what is left of the rack, where nobody is suspect.
         assert await running(made, "first", 3) <= set(range(6, 12))
         assert await running(made, "second", 3) <= set(range(6, 12))
@@ -125,3 +125,35 @@ async def test_two_nodes_that_fail_and_one_in_repair_for_long_speak_against_nobo
             made.world.fail_node(name(node), how="silent")
         await made.rest("10m")
         assert not any(node.suspect for node in made.operator.cache.engine_nodes())
+
+
+@cluster.virtual
+async def test_a_gang_whose_rack_failed_under_it_does_not_go_back_there() -> None:
+    async with cluster.run(nodes=12, slack=100, reaction="10m") as made:
+        racks(made, 12, 6)
+        await made.rest("1m")
+        there = await running(made, "first", 3)
+        rack = min(there) // 6
+        for node in there:
+            made.world.fail_node(name(node), how="silent")
+        await made.until(lambda: made.status("first").get("attempt") == 2, "it is placed anew")
+        await made.until_phase("first", "Running")
+        assert {node // 6 for node in used(made, "first")} == {1 - rack}
+        for node in there:
+            made.world.heal_node(name(node))
+
+
+@cluster.virtual
+async def test_a_leader_without_gpus_goes_back_into_its_rack_with_its_workers() -> None:
+    async with cluster.run(nodes=8, slack=100) as made:
+        racks(made, 8, 4)
+        await made.rest("1m")
+        groups = (group("leader", 1, gpus=0, run_for="2h"), group("worker", 2, run_for="2h"))
+        made.submit("first", *groups, topology=NEAR)
+        await made.until_phase("first", "Running")
+        there = used(made, "first")
+        lost = max(there)
+        made.delete(name(lost), port.NODES)
+        await made.until(lambda: made.status("first").get("attempt") == 2, "it is placed anew")
+        await made.until_phase("first", "Running")
+        assert {node // 4 for node in used(made, "first")} == {node // 4 for node in there}

@@ -2,13 +2,14 @@
 
 from cases import raw
 from lstqueue.engine import model
-from lstqueue.operator import blame, fragments, metrics, nodes
+from lstqueue.operator import blame, fragments, ledger, metrics, nodes, records
 from lstqueue.operator import cache as caches
 from lstqueue.topology import domains
 from lstqueue.topology import model as topology
 
 GPU = "nvidia.com/gpu"
 NOW = raw.NOW
+RACK = ["n0", "n1", "n2", "n3"]
 DOMAINS = domains.arrange(["rack"], {f"n{at}": (f"r{at // 4}",) for at in range(8)})
 
 
@@ -25,28 +26,35 @@ def view(name: str, *, down_for: int | None = None) -> nodes.NodeView:
 
 
 def suspects(down: dict[int, int], avoided: dict[int, set[str]], least: int = 3) -> list[str]:
-    there = {f"n{at}": view(f"n{at}", down_for=down.get(at)) for at in range(8)}
-    shunned = {f"n{at}": frozenset(uids) for at, uids in avoided.items()}
-    return sorted(blame.suspects(DOMAINS, there, shunned, now=NOW, least=least))
+    there = [view(f"n{at}", down_for=ago) for at, ago in down.items()]
+    uids = sorted({uid for several in avoided.values() for uid in several})
+    jobs = [avoiding(uid, [f"n{at}" for at, several in avoided.items() if uid in several]) for uid in uids]
+    return sorted(blame.suspects(blame.homes(DOMAINS), there, jobs, now=NOW, least=least))
+
+
+def avoiding(uid: str, nodes: list[str]) -> records.Record:
+    status = {"phase": "Pending", "backoff": {"avoid": nodes}}
+    return records.Record(ledger.read(raw.deadline_job(uid, status=status)))
 
 
 def test_three_failures_in_a_rack_speak_against_the_rest_of_it() -> None:
     minute = model.MINUTE
-    assert suspects({0: minute, 1: minute, 2: 9 * minute}, {}) == ["n3"]
-    assert suspects({0: minute, 1: minute}, {2: {"a"}}) == ["n3"]
+    assert suspects({0: minute, 1: minute, 2: 9 * minute}, {}) == RACK
+    assert suspects({0: minute, 1: minute}, {2: {"a"}}) == RACK
     assert suspects({0: minute, 1: minute, 4: minute}, {}) == []
     assert suspects({0: minute, 1: minute, 2: 2 * model.HOUR}, {}) == []
     assert suspects({0: minute, 1: minute, 2: minute}, {}, least=0) == []
-    assert suspects({0: minute, 1: minute}, {}, least=2) == ["n2", "n3"]
+    assert suspects({0: minute, 1: minute}, {}, least=2) == RACK
 
 
 def test_one_job_that_can_start_nowhere_speaks_against_no_rack() -> None:
     assert suspects({}, {at: {"a"} for at in range(3)}) == []
-    assert suspects({}, {0: {"a"}, 1: {"a", "b"}, 2: {"b"}}) == ["n3"]
+    assert suspects({}, {0: {"a"}, 1: {"a", "b"}, 2: {"b"}}) == RACK
 
 
 def test_without_domains_nobody_is_suspect() -> None:
-    assert blame.suspects(None, {}, {}, now=NOW, least=3) == frozenset()
+    down = [view(f"n{at}", down_for=1) for at in range(4)]
+    assert blame.suspects(blame.homes(None), down, [], now=NOW, least=3) == frozenset()
 
 
 def job(uid: str, count: int, gpus: int) -> model.Job:
