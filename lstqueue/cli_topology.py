@@ -20,7 +20,7 @@ CLUSTER = ("kubeconfig", "context", "url", "resource")
 """Options that say which cluster."""
 
 LEFT_OUT = 1
-"""Exit code of `check` where something was left out or merged."""
+"""Exit code of `check` where something was left out or merged, or could not be read."""
 NO_FIT = 1
 """Exit code of `fit` where the gang does not."""
 
@@ -89,9 +89,9 @@ def show(*, specs: Specs, keys: Specs, form: str | None, **cluster: str | None) 
 def check(
     click_context: click.Context, /, *, specs: Specs, keys: Specs, form: str | None, **cluster: str | None
 ) -> None:
-    """The same, and exit with 1 when something was left out or merged."""
-    made = _printed(specs, keys, form, cluster).domains
-    if made.left_out or made.merged:
+    """The same, and exit with 1 when something was left out or merged, or could not be read."""
+    found = _printed(specs, keys, form, cluster)
+    if found.domains.left_out or found.domains.merged or not found.whole:
         click_context.exit(LEFT_OUT)
 
 

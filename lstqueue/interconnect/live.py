@@ -83,7 +83,8 @@ async def look(api: port.KubeApi, resource: str) -> Source:
         if view is None:
             notes = ["nothing says which nodes are near each other"]
     name = f"Interconnect {view.name}" if view is not None else "labels of the nodes"
-    return Source(name, made, tuple(notes), await _gpus(api, nodes, resource))
+    gpus = await _gpus(api, nodes, resource)
+    return Source(name, made, tuple(notes), gpus, whole=view is None or not notes)
 
 
 async def _gpus(

@@ -62,13 +62,14 @@ class Gpus:
 class Source:
     """A source, as domains, and what its reader has to say of it.
 
-    `gpus` is by node, where a cluster was asked.
+    `gpus` is by node, where a cluster was asked; `whole` is False where a source of it could not be read.
     """
 
     name: str
     domains: Domains
     notes: tuple[str, ...]
     gpus: Mapping[str, Gpus] | None = None
+    whole: bool = True
 
     def within(self, start: int, end: int) -> Gpus | None:
         """What is free on a slice of the nodes; None where nobody knows."""

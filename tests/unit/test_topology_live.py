@@ -96,6 +96,7 @@ def test_a_source_that_may_not_be_read_is_told_and_the_others_are_shown() -> Non
 
     found = seen(prepare, fault)
     assert found.notes == ("conf: ConfigMap default/f cannot be read: configmaps is forbidden",)
+    assert not found.whole
     assert show.document(found)["levels"] == {"rack": 2}
 
 
