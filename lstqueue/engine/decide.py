@@ -88,7 +88,7 @@ def decide(
     line.step(known)
 
     # 4. Fit
-    known.guests = reserve.settle(known)
+    known.keepings = reserve.settle(known)
     known.fitted = _fit(known)
     known.codes |= known.fitted.codes
 
@@ -118,7 +118,7 @@ def _fit(known: kept.Kept) -> fit.Fitted:
         known.possible,
         known.now,
         keep,
-        known.guests,
+        reserve.guests_of(known),
         known.windows,
         known.until,
         relax,

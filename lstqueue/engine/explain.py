@@ -5,11 +5,26 @@ Nothing is decided here: the codes, the order, the room and the forecasts are th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import numpy as np
 
-from lstqueue.engine import cohorts, fit, gangs, model, obstacles, pleas, reasons, room, shed, standing, words
+from lstqueue.engine import (
+    cohorts,
+    fit,
+    gangs,
+    guests,
+    model,
+    obstacles,
+    pleas,
+    reasons,
+    room,
+    shed,
+    slots,
+    standing,
+    words,
+)
 from lstqueue.engine.kept import Kept
 from lstqueue.topology.model import PODS
 from lstqueue.topology.table import Mask
@@ -186,7 +201,9 @@ def _change(kept: Kept, job: model.Job, gang: gangs.Gang, code: model.Code) -> s
     if code is model.Code.NO_ROOM:
         return _reopen(kept, job, gang) or _smaller(kept, job, gang)
     if code is model.Code.RESERVED:
-        left = kept.guests.earliest(kept.fitted.bound[job.uid]) - kept.now - job.overhead
+        ask = functools.partial(slots.Respect, kept)
+        starts = guests.earliest(kept.keepings, kept.fitted.bound[job.uid], ask)
+        left = starts - kept.now - job.overhead
         return f"With an estimate of at most {words.duration(left)} it would start now." if left > 0 else ""
     if code is model.Code.HEAD_OF_LINE:
         then = (

@@ -7,7 +7,9 @@ others they do not stand, since they take no room. Owners of claims start where 
 
 from __future__ import annotations
 
-from lstqueue.engine import estimate, fit, kept, model, order, outlook, verdict
+import functools
+
+from lstqueue.engine import estimate, fit, guests, kept, model, order, outlook, slots, verdict
 from lstqueue.engine.standing import Standing
 
 
@@ -109,8 +111,9 @@ def _bound(known: kept.Kept) -> dict[str, int]:
     found = dict(known.fitted.relaxed)
     if known.fitted.bound:
         turns = {turn.job.uid: turn for turn in known.line}
-        bound = known.fitted.bound.items()
-        found |= {uid: known.guests.latest(turns[uid], binding) for uid, binding in bound}
+        ask = functools.partial(slots.Respect, known)
+        for uid, binding in known.fitted.bound.items():
+            found[uid] = guests.latest(known.keepings, binding, turns[uid], ask)
     return found
 
 

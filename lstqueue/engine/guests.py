@@ -133,26 +133,27 @@ class Guests:
         free.release_all(owed)
         return taken
 
-    def latest(self, turn: order.Turn, binding: Binding) -> int:
-        """When the last of what binds a job is over, or starts if that is enough, in ms since the epoch."""
-        times = [self.keepings[index].reservation.start for index in binding.keepings]
-        if binding.ahead is not None and self._slots is not None:
-            times.append(self._slots.latest(turn))
-        return max(times)
-
-    def earliest(self, binding: Binding) -> int:
-        """When the first of what binds a job starts, in ms since the epoch."""
-        times = [self.keepings[index].reservation.start for index in binding.keepings]
-        if binding.ahead is not None and self._slots is not None:
-            times.append(self._slots.earliest())
-        return min(times)
-
     def _owing(self, index: int) -> room.Release:
         found = self._owed.get(index)
         if found is None:
             keeping = self.keepings[index]
             found = self._owed[index] = keeping.whole if self._ask is None else self._ask(keeping)
         return found
+
+
+def latest(keepings: Sequence[Keeping], binding: Binding, turn: order.Turn, ask: Callable[[], Slots]) -> int:
+    """When the last of what binds a job is over, or starts if that is enough, in ms since the epoch.
+
+    `ask` gives the slots, where some bind it.
+    """
+    times = [keepings[index].reservation.start for index in binding.keepings]
+    return max([*times, ask().latest(turn)] if binding.ahead is not None else times)
+
+
+def earliest(keepings: Sequence[Keeping], binding: Binding, ask: Callable[[], Slots]) -> int:
+    """When the first of what binds a job starts, in ms since the epoch."""
+    times = [keepings[index].reservation.start for index in binding.keepings]
+    return min([*times, ask().earliest()] if binding.ahead is not None else times)
 
 
 NONE = Guests()

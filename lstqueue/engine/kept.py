@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -141,7 +141,7 @@ class Kept:
     where that was asked for, and `causes` why it holds no gang like this one.
     `windows` say what of their quotas queues may use later, `promised` the slots. `safe` are the running jobs
     (uids) that the best-effort share protects, `heads` those who stand in line by it, `withheld` the room
-    that is kept for them. `guests` are the reservations of others that stand. `world` goes on to later
+    that is kept for them. `keepings` are the reservations that stand. `world` goes on to later
     passes. `wake` is the first time found so far at which time alone can change the
     plan.
     """
@@ -171,7 +171,7 @@ class Kept:
     drained: list[model.Suspend] = field(default_factory=list)
     preempted: Preempted = field(default_factory=Preempted)
     shedding: shed.Shedding = field(default_factory=shed.Shedding)
-    guests: guests.Guests = guests.NONE
+    keepings: Sequence[guests.Keeping] = ()
     reservations: Reservations = field(default_factory=Reservations)
     windows: windows.Windows = windows.NONE
     promised: Promised = field(default_factory=Promised)

@@ -223,7 +223,7 @@ def _reserved(kept: Kept, job: model.Job) -> str:
     binding = kept.fitted.bound[job.uid]
     if not binding.keepings:
         return "It would fit now, but only in room that is promised to another before it would leave."
-    keepings = [kept.guests.keepings[index] for index in binding.keepings]
+    keepings = [kept.keepings[index] for index in binding.keepings]
     who = words.names([words.job(one.turn.job) for one in keepings])
     waits = "waits" if len(keepings) == 1 else "wait"
     return f"It would fit now, on room that is kept for {who}, which {waits}, and not leave it in time."

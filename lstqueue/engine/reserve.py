@@ -46,13 +46,10 @@ Selector = tuple[tuple[str, str], ...]
 """What the nodes of a pool are labelled with: pools of several queues may be the same nodes."""
 
 
-def settle(known: kept.Kept) -> guests.Guests:
+def settle(known: kept.Kept) -> list[guests.Keeping]:
     """Read the reservations that stand, and give up the others; the line must be known."""
     uids = sorted(known.world.reserved)
-    ahead = slots.Respect(known) if known.promised.owed else None
-    if not uids and ahead is None:
-        return guests.NONE
-    turns = {turn.job.uid: turn for turn in known.line}
+    turns = {turn.job.uid: turn for turn in known.line} if uids else {}
     found: list[guests.Keeping] = []
     for uid in uids:
         job, turn = known.jobs[uid], turns.get(uid)
@@ -65,8 +62,19 @@ def settle(known: kept.Kept) -> guests.Guests:
     found.sort(key=_rank)
     if found:
         known.lendings.clear()  # who stands in line by the best-effort share is known since
+    return found
+
+
+def guests_of(known: kept.Kept) -> guests.Guests:
+    """Who has to respect what of those that stand, and of slots; for the walk of step 4 alone.
+
+    It asks the pass, so a pass does not keep it: what nobody holds in a circle is freed at once.
+    """
+    ahead = slots.Respect(known) if known.promised.owed else None
+    if not known.keepings and ahead is None:
+        return guests.NONE
     return guests.Guests(
-        found,
+        known.keepings,
         find=known.here,
         queues=known.queues,
         config=known.config,
@@ -174,7 +182,7 @@ class _Keeper:
         self._departures = departures.Departures()
         self._leaving: list[tuple[int, room.Release]] = []
         starting = known.fitted.placed.keys() | known.staked.keys()
-        before = {one.turn.job.uid: one for one in known.guests.keepings}
+        before = {one.turn.job.uid: one for one in known.keepings}
         self._before = {uid: one for uid, one in before.items() if uid not in starting}
         self._pools = {pool.selector for queue in known.queues.values() for pool in queue.pools}
         self._heads: Counter[Selector] = Counter()

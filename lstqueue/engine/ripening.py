@@ -49,11 +49,15 @@ class _Ripe:
 
 
 class Ripening:
-    """The herd of a pass, by when somebody of it may be asked for. `until` is when its bars end."""
+    """The herd of a pass, by when somebody of it may be asked for. `until` is when its bars end.
+
+    It is of the herd, so it does not hold it; who asks gives it.
+    """
 
     def __init__(self, herd: victims.Herd, until: Ints, now: int) -> None:
         flock, config = herd.flock, herd.config
-        self._herd, self._until, self._now, self._config = herd, until, now, config
+        self._until, self._now, self._config = until, now, config
+        self._saves_at = herd.saves_at
         spared = flock.slack - np.maximum(flock.restore, config.harm_least)
         self._spared: Ints = np.where(flock.slack > NO_SLACK, spared, NO_SLACK)
         self._barred: Mask = ~herd.open & ~herd.claimed & (until > now)
@@ -70,7 +74,7 @@ class Ripening:
         self._rising_after: list[int] = herd.after[some].tolist()
         self._floor: list[int] = floor[some].tolist()
 
-    def first(self, who: Candidate, allowed: Mask, before: int) -> int:
+    def first(self, herd: victims.Herd, who: Candidate, allowed: Mask, before: int) -> int:
         """When time alone may first give a candidate more victims than those that it is `allowed` now.
 
         `before` (ms since the epoch) if that is not earlier.
@@ -78,36 +82,36 @@ class Ripening:
         if before > self._horizon:
             self._look_ahead(before)
         if who.rank is not None:
-            return self._by_rank(before)
-        before = self._unbars(who, before)
+            return self._by_rank(herd, before)
+        before = self._unbars(herd, who, before)
         if who.band is model.Band.SHED:
             return before
-        return self._saves(who, allowed, self._rises(who, allowed, before))
+        return self._saves(herd, who, allowed, self._rises(herd, who, allowed, before))
 
     def _look_ahead(self, before: int) -> None:
         """Sort what comes before a time: in a pass only earlier ones are asked about after that."""
         self._horizon = before
         self._unbarred = self._sorted(self._barred, self._until)
-        self._saving = self._sorted(self._bound, self._herd.saves_at)
+        self._saving = self._sorted(self._bound, self._saves_at)
 
     def _sorted(self, some: Mask, times: Ints) -> _Ripe:
         places = (some & (times < self._horizon)).nonzero()[0]
         places = places[times[places].argsort(kind="stable")]
         return _Ripe(times[places].tolist(), places.tolist(), self._spared[places])
 
-    def _unbars(self, who: Candidate, before: int) -> int:
+    def _unbars(self, herd: victims.Herd, who: Candidate, before: int) -> int:
         """When a protection ends of somebody whom nothing else protects, or not for ever."""
         times = self._unbarred.times
         if not times or times[0] >= before:
             return before
-        lower, harmless = self._herd.lower(who), who.band is not model.Band.SHED
-        least = -NEVER if self._herd.some_lower(who) else who.mid
+        lower, harmless = herd.lower(who), who.band is not model.Band.SHED
+        least = -NEVER if herd.some_lower(who) else who.mid
         for at, i, spared in self._unbarred.until(before, least):
             if lower[i] or (harmless and spared > who.mid):
                 return at
         return before
 
-    def _rises(self, who: Candidate, allowed: Mask, before: int) -> int:
+    def _rises(self, herd: victims.Herd, who: Candidate, allowed: Mask, before: int) -> int:
         """When somebody first has enough slack: the candidate's shrinks, a victim's stays as it is.
 
         That holds for as long as the floor covers what the victim loses.
@@ -116,28 +120,28 @@ class Ripening:
         least = bisect.bisect_right(self._rising_after, enough - (before - self._now))
         for place in range(bisect.bisect_left(self._rising_after, enough) - 1, least - 1, -1):
             i, gap = self._rising[place], enough - self._rising_after[place]
-            if gap <= self._floor[place] and not (allowed[i] or self._is_out(who, i)):
+            if gap <= self._floor[place] and not (allowed[i] or _is_out(herd, who, i)):
                 return self._now + gap
         return before
 
-    def _saves(self, who: Candidate, allowed: Mask, before: int) -> int:
+    def _saves(self, herd: victims.Herd, who: Candidate, allowed: Mask, before: int) -> int:
         """When somebody first has a checkpoint behind it, and so slack enough to be suspended."""
         enough = who.latest - self._now + self._config.harm_margin
         least = max(who.mid, enough - (before - self._now))
         for at, i, spared in self._saving.until(before, least):
             spares = spared > who.mid and spared > enough - (at - self._now)
-            if spares and not (allowed[i] or self._is_out(who, i)):
+            if spares and not (allowed[i] or _is_out(herd, who, i)):
                 return at
         return before
 
-    def _is_out(self, who: Candidate, i: int) -> bool:
-        """Whether one is taken by somebody, or has had the candidate suspended."""
-        return bool(self._herd.taken[i]) or self._herd.here[i].job.uid in who.displaced_by
-
-    def _by_rank(self, before: int) -> int:
+    def _by_rank(self, herd: victims.Herd, before: int) -> int:
         """When time alone may first put somebody behind a candidate: the end of a bar, or the next step."""
-        herd = self._herd
         moves = order.policy(herd.flock.queue, self._config) in (model.Order.LST, model.Order.SERVICE)
         if moves and herd.some_free:
             before = min(before, (self._now // switches.STEP + 1) * switches.STEP)
         return min(before, self._unbarred.times[0]) if self._unbarred.times else before
+
+
+def _is_out(herd: victims.Herd, who: Candidate, i: int) -> bool:
+    """Whether one is taken by somebody, or has had the candidate suspended."""
+    return bool(herd.taken[i]) or herd.here[i].job.uid in who.displaced_by

@@ -254,7 +254,7 @@ class Herd:
 
         `before` (ms since the epoch) if that is not earlier.
         """
-        return self._ripening.first(who, allowed, before)
+        return self._ripening.first(self, who, allowed, before)
 
     @functools.cached_property
     def _ripening(self) -> ripening.Ripening:
