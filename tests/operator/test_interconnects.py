@@ -216,3 +216,34 @@ async def test_gangs_stay_below_one_root_where_the_interconnect_says_so() -> Non
         assert "one rack" in made.status("wide")["pending"]["message"]
         made.patch(port.INTERCONNECTS, "fabric", {"spec": {"spanRoots": True}})
         await made.until_phase("wide", "Succeeded", within="2h")
+
+
+@cluster.virtual
+async def test_a_status_that_may_not_be_written_is_written_once_it_may() -> None:
+    async with cluster.run(nodes=4, slack=100) as made:
+        racks(made)
+        needs = faults.calls(verb="patch", resource=port.INTERCONNECTS, subresource="status")
+        made.faults.fail(403, "Forbidden", message="not allowed", when=needs, times=None)
+        interconnect(made, OWN)
+        made.queue()
+        made.submit("train", group(replicas=2, run_for="10m"), topology={"required": "rack"})
+        await made.until_phase("train", "Succeeded")
+        assert status(made) == {}
+        made.calm()
+        await made.until(lambda: status(made).get("summary") == "block 1, rack 2", "it is told", within="1m")
+
+
+@cluster.virtual
+async def test_a_spec_that_cannot_be_used_says_so_and_the_next_one_counts() -> None:
+    async with cluster.run(nodes=4) as made:
+        racks(made)
+        interconnect(made, OWN)
+        await made.until(lambda: status(made).get("summary") == "block 1, rack 2", "the status has levels")
+        made.smuggle(
+            port.INTERCONNECTS, "fabric", {"sources": [{"name": "x", "nodeLabels": {"preset": "Acme"}}]}
+        )
+        await made.until(lambda: condition(made, "Accepted")[0] == "False", "it is refused")
+        assert condition(made, "Accepted")[1] == "InvalidSpec"
+        assert "spec.sources[0].nodeLabels.preset" in condition(made, "Accepted")[2]
+        interconnect(made, OWN, name="second")
+        await made.until(lambda: status(made, "second").get("summary") == "block 1, rack 2", "it counts")
