@@ -42,6 +42,11 @@ class _Ripe:
             self.all = list(zip(times, places, spared.tolist(), strict=True))
             self.most = np.maximum.accumulate(spared).tolist()
 
+    def first(self, before: int, least: int) -> int:
+        """When the first comes that has more than the `least` slack; `before` if that is not earlier."""
+        place = bisect.bisect_right(self.most, least)
+        return min(self.times[place], before) if place < len(self.most) else before
+
     def until(self, before: int, least: int) -> Sequence[tuple[int, int, int]]:
         """Those of before a time, unless none of them has more than the `least` slack."""
         count = bisect.bisect_left(self.times, before)
@@ -104,9 +109,11 @@ class Ripening:
         times = self._unbarred.times
         if not times or times[0] >= before:
             return before
-        lower, harmless = herd.lower(who), who.band is not model.Band.SHED
-        least = -NEVER if herd.some_lower(who) else who.mid
-        for at, i, spared in self._unbarred.until(before, least):
+        harmless = who.band is not model.Band.SHED
+        if not herd.some_lower(who):
+            return self._unbarred.first(before, who.mid) if harmless else before
+        lower = herd.lower(who)
+        for at, i, spared in self._unbarred.until(before, -NEVER):
             if lower[i] or (harmless and spared > who.mid):
                 return at
         return before

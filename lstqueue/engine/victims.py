@@ -172,9 +172,10 @@ class Herd:
             open_to_it = self.open & ~self.taken if even_claimed else self._free
             return open_to_it & np.array([rank > who.rank for rank in self._ranks], dtype=np.bool_)
         harms_none = who.band is not model.Band.SHED
-        if not even_claimed:
-            most = self._most if self._presses(who) else self._most_saved
-            harms_none = harms_none and most > self._spare(who)
+        if not even_claimed:  # asked twenty times a pass, mostly in vain
+            slack, config = who.latest - self._now, self.config
+            most = self._most if slack <= config.pressing else self._most_saved
+            harms_none = harms_none and most > who.mid and most > slack + config.harm_margin
             if not harms_none and not self._has_below(who):
                 return self.nobody
         mask = self.lower(who)
