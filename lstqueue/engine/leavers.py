@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from lstqueue.engine import departures, model, room, standing
 
-MANY = 32
-"""Who changed, beyond which all are put in anew: one more or less copies a column of everybody's nodes."""
+MANY, PART = 32, 8
+"""Who changed, beyond which all are put in anew, and beyond which part of all: one more or less copies a
+column of everybody's nodes, in the time in which eight are read."""
 
 
 class Leavers:
@@ -47,7 +48,7 @@ class Leavers:
             lasting: Everybody's standing.
             without: Uids of some who leave in another way.
         """
-        if len(self._open) > MANY:
+        if len(self._open) > max(MANY, len(self._ends) // PART):
             self._start_anew(lasting)
         for uid in self._open:
             if uid in self._ends:
