@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from lstqueue.engine import room
+from lstqueue.engine import quota, room
 from lstqueue.topology.table import Ints
 
 SMALL = 1 << 44
@@ -81,17 +81,21 @@ class Departures:
 
     def leave(self, free: room.Room, first: int, last: int) -> None:
         """Free in a room what the departures from `first` up to `last`, without that one, leave."""
-        charge = sum(self._charged[:first])
-        several = slice(charge, charge + sum(self._charged[first:last]))
-        quotas = free.quota.free
-        sums = np.zeros(len(quotas), dtype=self._costs.dtype)
-        np.add.at(sums, self._slots[several], self._costs[several])
-        for slot in sums.nonzero()[0].tolist():
-            quotas[slot] += int(sums[slot])
+        self.return_to(free.quota, first, last)
         start = sum(self._counts[:first])
         end = start + sum(self._counts[first:last])
         if start < end and self._amounts is not None:
             free.ledger.give_all(self._nodes[start:end], self._amounts[:, start:end])
+
+    def return_to(self, free: quota.Quota, first: int, last: int) -> None:
+        """Give back to quotas alone what the departures from `first` up to `last`, without that one, had."""
+        charge = sum(self._charged[:first])
+        several = slice(charge, charge + sum(self._charged[first:last]))
+        quotas = free.free
+        sums = np.zeros(len(quotas), dtype=self._costs.dtype)
+        np.add.at(sums, self._slots[several], self._costs[several])
+        for slot in sums.nonzero()[0].tolist():
+            quotas[slot] += int(sums[slot])
 
     def first(self, free: room.Room, fits: Callable[[room.Room], bool]) -> tuple[int, room.Room] | None:
         """After how many departures something fits first, and the room then; None: after none.

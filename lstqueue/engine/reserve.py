@@ -117,23 +117,29 @@ def _owed(known: kept.Kept, keeping: guests.Keeping) -> room.Release:
     whatever others leave there until its start is the owner's as well, and a guest may stay on the rest; of
     the quota it may in any case.
     """
-    whole, then, leaving = keeping.whole, known.free.copy(), preempt.leaving(known)
+    whole, now, leaving = keeping.whole, known.free, preempt.leaving(known)
     ends = known.world.leavers.read(known.lasting, [job.uid for job in leaving])
-    ends.leave(then, 0, bisect.bisect_right(ends.times, keeping.reservation.start))
-    then.release_all([known.world.release(job) for job in leaving])
-    then.charge_all([stake.rest for stake in known.going()])
-    nodes, now = whole.nodes, known.free
-    comes = np.maximum(then.ledger.free[:, nodes], 0) - np.maximum(now.ledger.free[:, nodes], 0)
-    returns = {slot: max(then.quota.free[slot] - now.quota.free[slot], 0) for slot, _ in whole.charges}
-    asked = np.maximum(whole.amounts - np.maximum(comes, 0), 0)
+    last = bisect.bisect_right(ends.times, keeping.reservation.start)
+    gone, come = [known.world.release(job) for job in leaving], [stake.rest for stake in known.going()]
+    free = np.maximum(now.ledger.free[:, whole.nodes], 0)
+    quotas = now.quota.copy()
     if known.config.reserve_whole:
-        asked = np.maximum(now.ledger.free[:, nodes], 0)
-    return room.Release(
-        whole.queue,
-        nodes,
-        asked,
-        tuple((slot, max(amount - returns[slot], 0)) for slot, amount in whole.charges),
-    )
+        asked = free
+        ends.return_to(quotas, 0, last)
+        for part in gone:
+            quotas.give(part.charges)
+        for part in come:
+            quotas.take(part.charges)
+    else:
+        then = now.copy()
+        ends.leave(then, 0, last)
+        then.release_all(gone)
+        then.charge_all(come)
+        comes, quotas = np.maximum(then.ledger.free[:, whole.nodes], 0) - free, then.quota
+        asked = np.maximum(whole.amounts - np.maximum(comes, 0), 0)
+    returns = {slot: max(quotas.free[slot] - now.quota.free[slot], 0) for slot, _ in whole.charges}
+    charges = tuple((slot, max(amount - returns[slot], 0)) for slot, amount in whole.charges)
+    return room.Release(whole.queue, whole.nodes, asked, charges)
 
 
 def step(known: kept.Kept) -> kept.Reservations:
