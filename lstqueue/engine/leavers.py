@@ -1,4 +1,4 @@
-"""Who owns room and is known to end, by when at the latest, kept between passes.
+"""Who owns room and is known to end, by when, kept between passes.
 
 What somebody leaves, and when, follows from its standing, which stands until the job is another or outruns
 its estimate. So a pass puts in or takes out who changed, and copies the rest. It decides nothing.
@@ -7,23 +7,29 @@ its estimate. So a pass puts in or takes out who changed, and copies the rest. I
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from lstqueue.engine import departures, model, room, standing
 
+End = tuple[int, str, room.Release]
+"""(when in ms since the epoch, uid, what becomes free)."""
 MANY, PART = 32, 8
 """Who changed, beyond which all are put in anew, and beyond which part of all: one more or less copies a
 column of everybody's nodes, in the time in which eight are read."""
 
 
 class Leavers:
-    """Those who own room, first to last by their pessimistic ends, of equal ones by uid.
+    """Those who own room, first to last by their ends, of equal ones by uid.
 
-    `release` says what ends with a job.
+    `release` says what ends with a job, `end` when (None: nobody knows, or it has none).
     """
 
-    def __init__(self, release: Callable[[model.Job], room.Release]) -> None:
-        self._release = release
+    def __init__(
+        self,
+        release: Callable[[model.Job], room.Release],
+        end: Callable[[standing.Lasting], int | None],
+    ) -> None:
+        self._release, self._end = release, end
         self._keys: list[tuple[int, str]] = []
         self._ends: dict[str, int] = {}
         self._departures = departures.Departures()
@@ -53,7 +59,7 @@ class Leavers:
         for uid in self._open:
             if uid in self._ends:
                 self._remove(uid)
-            if (at := _end(lasting[uid])) is not None:
+            if (at := self._end(lasting[uid])) is not None:
                 self._insert(uid, at, lasting[uid].here.job)
         self._open.clear()
         found = self._departures.copy()
@@ -62,8 +68,20 @@ class Leavers:
             found.remove(place)
         return found
 
+    def read_with(
+        self, lasting: Mapping[str, standing.Lasting], without: Collection[str], more: Iterable[End]
+    ) -> departures.Departures:
+        """The same with others among them."""
+        found = self.read(lasting, without)
+        keys = [key for key in self._keys if key[1] not in without]
+        for at, uid, part in more:
+            place = bisect.bisect_right(keys, (at, uid))
+            keys.insert(place, (at, uid))
+            found.insert(place, (at, [part]))
+        return found
+
     def _start_anew(self, lasting: Mapping[str, standing.Lasting]) -> None:
-        self._ends = {uid: at for uid, one in lasting.items() if (at := _end(one)) is not None}
+        self._ends = {uid: at for uid, one in lasting.items() if (at := self._end(one)) is not None}
         self._keys = sorted((at, uid) for uid, at in self._ends.items())
         self._departures = departures.Departures(
             (at, [self._release(lasting[uid].here.job)]) for at, uid in self._keys
@@ -85,6 +103,13 @@ class Leavers:
         return bisect.bisect_left(self._keys, (self._ends[uid], uid))
 
 
-def _end(one: standing.Lasting) -> int | None:
+def as_expected(one: standing.Lasting) -> int | None:
+    """When somebody leaves as expected, NEVER where nobody knows; None when it holds nothing."""
+    if not one.placed or not one.here.job.assigned:
+        return None
+    return standing.NEVER if one.here.finish is None else one.here.finish.mid
+
+
+def at_the_latest(one: standing.Lasting) -> int | None:
     """When somebody has left at the latest; None when it owns no room, or nobody knows."""
     return one.here.finish.hi if one.placed and one.here.finish is not None else None

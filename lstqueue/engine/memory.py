@@ -125,7 +125,8 @@ class World:
         self.counted = demand.Counted(config, queues, self.kinds)
         self.stuck = stuck.Stuck(nodes, resources)
         self.bounds = overload.Bounds()
-        self.leavers = leavers.Leavers(self.release)
+        self.leavers = leavers.Leavers(self.release, leavers.at_the_latest)
+        self.expected = leavers.Leavers(self.release, leavers.as_expected)
         self.jobs: Mapping[str, model.Job] = {}
         self.listed: Sequence[model.Job] = ()
         self.gangs: dict[str, gangs.Gang] = {}
@@ -278,6 +279,7 @@ class World:
         for one in tables:
             one.pop(uid, None)
         self.leavers.forget(uid)
+        self.expected.forget(uid)
         self.reserved.discard(uid)
         self.slotted.discard(uid)
         self.usable.discard(uid)
@@ -310,6 +312,7 @@ class World:
         """Bring the standings of everybody who is not ending up to date."""
         found = self.roster.refresh(self.jobs, now)
         self.leavers.change(found)
+        self.expected.change(found)
         self._note(found)
         if not self.slotted.isdisjoint(found):
             self._tenured = 0, 0

@@ -22,7 +22,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection
 
-from lstqueue.engine import departures, kept, model, order, room, standing
+from lstqueue.engine import departures, kept, leavers, model, order, room, standing
 from lstqueue.engine.fit import NEVER_FITS
 from lstqueue.engine.means import PPM
 from lstqueue.engine.standing import Standing
@@ -110,8 +110,7 @@ class Keeper:
         if head is None or not head.overdue or not known.config.share_keeps:
             return
         if self._leaving is None:
-            ends = sorted(_ends(known), key=_when)
-            self._leaving = departures.Departures((at, [part]) for at, _, part in ends)
+            self._leaving = _ends(known)
         alone = known.world.alone(turn.gang)
         first = self._leaving.first(known.free.alone(alone), lambda then: then.could_place(alone.gang))
         if first is None:
@@ -197,20 +196,17 @@ def _due(known: kept.Kept, job: model.Job, before: int, share: int) -> int:
     return max(arrival(job), before) + known.world.whole_part(job) * mid // share
 
 
-def _ends(known: kept.Kept) -> list[tuple[int, str, room.Release]]:
-    """What comes free when, as expected: (ms since the epoch, uid, what)."""
+def _ends(known: kept.Kept) -> departures.Departures:
+    """What comes free when, as expected."""
     leaving = {job.uid for stake in known.going() for job in stake.victims}
     leaving |= {suspend.uid for suspend in known.drained}
-    found: list[tuple[int, str, room.Release]] = []
+    more: list[leavers.End] = []
     for stake in known.going():
-        found.append((known.now, "", _opposite(stake.rest)))
-        found.append((_end(stake.here), stake.here.job.uid, stake.whole))
-    for job in known.jobs.values():
-        if job.assigned:
-            here = known.standings.get(job.uid)
-            at = known.now if here is None or job.uid in leaving else _end(here)
-            found.append((at, job.uid, known.world.release(job)))
-    return found
+        more.append((known.now, "", _opposite(stake.rest)))
+        more.append((_end(stake.here), stake.here.job.uid, stake.whole))
+    gone = [known.jobs[uid] for uid in sorted(leaving.union(known.ending))]
+    more += [(known.now, job.uid, known.world.release(job)) for job in gone if job.assigned]
+    return known.world.expected.read_with(known.lasting, leaving, more)
 
 
 def _opposite(part: room.Release) -> room.Release:
@@ -220,10 +216,6 @@ def _opposite(part: room.Release) -> room.Release:
 
 def _end(here: Standing) -> int:
     return standing.NEVER if here.finish is None else here.finish.mid
-
-
-def _when(end: tuple[int, str, room.Release]) -> tuple[int, str]:
-    return end[0], end[1]
 
 
 def _age(here: Standing) -> Age:

@@ -30,8 +30,13 @@ def told(kept_one: memory.Memory, jobs: dict[str, model.Job], now: int) -> list[
     snapshot = rivals.world(*jobs.values(), waiting, nodes=6)
     known = kept.survey(snapshot, kept_one.recall(snapshot, CONFIG), now)
     seen: list[object] = []
-    for without in ((), ("v1", "v3", "nobody")):
-        ends = known.world.leavers.read(known.lasting, without)
+    world, some = known.world, ("v1", "v3", "nobody")
+    more = [(now, "v1", world.release(jobs["v2"]))] if "v2" in jobs else []
+    for ends in (
+        world.leavers.read(known.lasting),
+        world.leavers.read(known.lasting, some),
+        world.expected.read_with(known.lasting, some, more),
+    ):
         seen.append(list(ends.times))
         for count in range(len(ends.times) + 1):
             there = known.free.copy()
