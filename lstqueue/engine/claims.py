@@ -12,7 +12,7 @@ written.
 
 from __future__ import annotations
 
-from lstqueue.engine import cohorts, gangs, kept, model, reclaim, rights, siting, stakes, words
+from lstqueue.engine import cohorts, gangs, kept, model, moves, reclaim, rights, siting, stakes, words
 from lstqueue.engine.stakes import Stake
 from lstqueue.topology import table
 
@@ -144,7 +144,7 @@ def _unjustified(known: kept.Kept, stake: Stake) -> str:
         return "It may have nobody suspended any more."
     herd = known.herd(queue.name)
     who = rights.candidate(here, queue, known.now, rank=known.rank_of(here))
-    allowed = herd.allowed(who, even_claimed=True)
+    allowed = herd.allowed(who, even_claimed=True) | moves.allowed(who, herd, known.config)
     for job in stake.running:
         place = herd.flock.place(job.uid)
         if place is None or not allowed[place]:

@@ -49,6 +49,7 @@ class Config:
     shed_floor: float = 0.4  # of what there is until a far deadline, this part may be asked for
     shed_extra: float = 0.5  # and for a near one this part more
     shed_decay: int = 12 * HOUR  # over which the second part falls to 1/e
+    shed_width: float = 0.5  # the power by which width counts among those who could be given up; 1 is by area
     shed_weight: int = 2  # how often a job counts that was given up; 1 lets bands flap
     shed_step: int = 5 * MINUTE  # in which time moves for step 2
     sharing: bool = True  # whether queues keep a share for best-effort work at all
@@ -65,6 +66,11 @@ class Config:
     harm_margin: int = 10 * MINUTE  # by which a victim's slack must stay above the other's
     unsaved_most: int = 10 * MINUTE  # run time a victim may lose while the other can wait for its checkpoint
     pressing: int = 15 * MINUTE  # slack at which the other waits no more, nor for room that is leaving
+    moving: bool = True  # whether those who lose little are suspended where room is left for them elsewhere
+    move_least: int = 4 * HOUR  # run time of gangs for which others are moved
+    move_share: float = 0.5  # of a gang's share of the pool is what those hold at most who move for it
+    move_step: int = 5 * MINUTE  # in which time moves for that
+    move_tries: int = 6  # searches, each without those who found no place in the one before
     wasted_most: int = 2  # suspensions in a row that saved nothing; then only past the next checkpoint
     cap_window: int = 24 * HOUR  # in which Queue.cap counts
     failed_starts_most: int = 3  # in a row; then it ranks with the rest, and nobody leaves for it
@@ -109,12 +115,17 @@ class Config:
             # Up to there what may be asked for until a deadline falls as time passes, whatever the decay.
             ("shed_extra", self.shed_extra, 0 <= self.shed_extra <= 7 * self.shed_floor, "0 to 7 shed_floor"),
             ("shed_decay", self.shed_decay, self.shed_decay >= 1, "1 ms or more"),
+            ("shed_width", self.shed_width, 0 <= self.shed_width <= 1, "0 to 1"),
             ("shed_weight", self.shed_weight, 1 <= self.shed_weight <= 100, "1 to 100"),
             ("shed_step", self.shed_step, self.shed_step >= 1, "1 ms or more"),
             ("share_unknown", self.share_unknown, self.share_unknown >= 1, "1 ms or more"),
             ("trigger_share", self.trigger_share, 0 <= self.trigger_share <= 10, "0 to 10"),
             ("harm_least", self.harm_least, self.harm_least >= 1, "1 ms or more"),
             ("claim_margin", self.claim_margin, self.claim_margin >= 1, "1 ms or more"),
+            ("move_least", self.move_least, self.move_least >= 0, "0 ms or more"),
+            ("move_share", self.move_share, 0 <= self.move_share <= 10, "0 to 10"),
+            ("move_step", self.move_step, self.move_step >= 1, "1 ms or more"),
+            ("move_tries", self.move_tries, 0 <= self.move_tries <= 100, "0 to 100"),
             ("cap_window", self.cap_window, self.cap_window >= 1, "1 ms or more"),
             ("wasted_most", self.wasted_most, self.wasted_most >= 1, "1 or more"),
             ("failed_starts_most", self.failed_starts_most, self.failed_starts_most >= 1, "1 or more"),

@@ -357,11 +357,18 @@ class _Case:
             return "it has no deadline to meet, and is not of a lower band"
         loss = self._loss(victim)
         slack = victim.deadline - finish.mid - max(loss + victim.restore, config.harm_least)
-        if slack - self._mid <= 0 or slack <= self._slack + config.harm_margin:
+        waits = slack - self._mid <= 0 or slack <= self._slack + config.harm_margin
+        if waits and not self._moves(slack, mine):
             return "it would be harmed"
         if loss > config.unsaved_most and self._slack > config.pressing:
             return "it would lose too much unsaved work"
         return ""
+
+    def _moves(self, slack: int, band: model.Band) -> bool:
+        """Whether one with so much slack left may be asked to move, were there room; not in cohorts."""
+        config, queue = self._config, self.queue
+        may = config.moving and band is model.Band.DEADLINE and self._mid >= config.move_least
+        return may and queue.account == queue.name and slack > config.harm_margin
 
     def _loss(self, victim: model.Job) -> int:
         if victim.saves_on_suspend or victim.state is not model.State.RUNNING:

@@ -11,34 +11,24 @@ Nobody is suspended here either: a claim is planned, and once it is written its 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-
-import numpy as np
 
 from lstqueue.engine import (
     kept,
     lending,
     model,
+    moves,
     order,
-    quota,
     reclaim,
-    regions,
     room,
+    searches,
     slots,
     stakes,
     standing,
-    trials,
-    victims,
     windows,
 )
-from lstqueue.topology.table import Ints, Mask
 
 LACKING = frozenset((model.Code.NO_ROOM, model.Code.QUOTA_EXCEEDED))
 """Codes of those whom room or quota would help; the head of a strict fifo queue is among them."""
-
-
-Found = tuple[list[int], room.Placement]
-"""(victims by their place in the herd, where the gang goes)."""
 
 
 def step(known: kept.Kept) -> kept.Preempted:
@@ -48,7 +38,8 @@ def step(known: kept.Kept) -> kept.Preempted:
     known.lendings.clear()  # who was admitted since counts
     lends = any(map(functools.partial(reclaim.shares, known), known.queues))
     lent = {turn.job.uid for turn in lacking if lends and reclaim.may(known, turn)}
-    left, search = len(may | lent), _Search(known)
+    left, search = len(may | lent), searches.Search(known)
+    moving = moves.Moves(known, search)
     going = leaving(known) if left else []
     soon = _soon(known, going) if going else None
     for turn in lacking:
@@ -64,7 +55,7 @@ def step(known: kept.Kept) -> kept.Preempted:
         if reclaim.shares(known, turn.gang.queue):
             stake = _claim_in_cohort(known, turn, search, done, triggered=uid in may)
         else:
-            stake = _claim(known, turn, search, done)
+            stake = _claim(known, turn, search, moving, done)
         if stake is not None:
             if soon is not None and comes is not None:
                 soon.undo(comes)
@@ -103,7 +94,13 @@ def _patient(known: kept.Kept, turn: order.Turn, done: kept.Preempted) -> bool:
     return True
 
 
-def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preempted) -> stakes.Stake | None:
+def _claim(
+    known: kept.Kept,
+    turn: order.Turn,
+    search: searches.Search,
+    moving: moves.Moves,
+    done: kept.Preempted,
+) -> stakes.Stake | None:
     """Have others suspended for a job if that helps, and charge its claim."""
     who, herd = known.candidate(turn), known.herd(turn.gang.queue)
     mask, stake = herd.allowed(who), None
@@ -111,6 +108,8 @@ def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preem
     if mask is not herd.nobody:
         found = search.run(turn, herd, mask, functools.partial(herd.losses, who))
         stake = None if found is None else _made(known, turn, found, done)
+    if stake is None and (found := moving.find(turn, who, herd, mask)) is not None:
+        stake = _made(known, turn, found, done)
     if stake is None:
         if who.rank is None:
             known.rouse(who.latest - known.config.pressing)
@@ -119,7 +118,7 @@ def _claim(known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preem
 
 
 def _claim_in_cohort(
-    known: kept.Kept, turn: order.Turn, search: _Search, done: kept.Preempted, *, triggered: bool
+    known: kept.Kept, turn: order.Turn, search: searches.Search, done: kept.Preempted, *, triggered: bool
 ) -> stakes.Stake | None:
     """The same where victims may be of other queues, by one way after the other."""
     here, queue = known.here(turn), turn.gang.queue
@@ -141,7 +140,9 @@ def _claim_in_cohort(
     return None
 
 
-def _made(known: kept.Kept, turn: order.Turn, found: Found, done: kept.Preempted) -> stakes.Stake | None:
+def _made(
+    known: kept.Kept, turn: order.Turn, found: searches.Found, done: kept.Preempted
+) -> stakes.Stake | None:
     """Charge the claim that was found, unless a promise does not allow it."""
     here, herd, (chosen, placement) = known.here(turn), known.herd(turn.gang.queue), found
     later = max(herd.here[i].job.grace for i in chosen)
@@ -191,73 +192,3 @@ def _after(known: kept.Kept, soon: room.Room | None, stake: stakes.Stake) -> roo
     soon.release_all([known.world.release(job) for job in stake.victims])
     soon.charge(stake.whole)
     return soon
-
-
-class _Search:
-    """Finds victims. A search that failed need not be repeated for an equal gang that may have no others."""
-
-    def __init__(self, known: kept.Kept) -> None:
-        self._known = known
-        self._failed: dict[tuple[int, str, quota.Charges], Mask] = {}
-
-    def run(
-        self,
-        turn: order.Turn,
-        herd: victims.Herd,
-        mask: Mask,
-        losses_of: Callable[[], victims.Floats],
-        kind: str = "",
-        quotas: quota.Quota | None = None,
-    ) -> Found | None:
-        """Return the indices of the victims in the herd and where the gang goes; None when nothing helps.
-
-        Of those it may ask for (`mask`) the cheapest are added first until the gang fits. Those who hold
-        nothing where it then goes come last, and are needed only for quota; then who is not needed is spared,
-        the dearest first. `quotas` is the quota that counts, all of it when None; it only shrinks within
-        searches of one `kind`. What windows leave that the job would meet bounds it besides, whoever leaves.
-        """
-        gang = turn.gang
-        windowed = self._known.windows.least(gang.queue, self._known.until(turn))
-        key = id(gang), kind, tuple(windowed.items())
-        failed = self._failed.get(key)
-        if not mask.any() or (failed is not None and not (mask & ~failed).any()):
-            return None
-        ranked = mask.nonzero()[0]
-        trial = trials.Trial(self._known, herd, gang, quotas, windowed)
-        if not trial.fits(ranked):
-            self._failed[key] = mask
-            return None
-        losses = losses_of()
-        ranked = ranked[np.lexsort((herd.share[ranked], losses[ranked]))]  # of what costs nothing the least
-        inside = regions.of(self._known, gang)
-        if not inside:
-            return _least(trial, herd, ranked, losses)
-        found: list[tuple[float, int, Found]] = []
-        for nodes in inside:  # victims that free one domain, and not as much in several
-            one = trials.Trial(self._known, herd, gang, quotas, windowed, nodes)
-            near = ranked[regions.holding(herd, nodes)[ranked]]
-            those = next((some for some in (near, ranked) if len(some) and one.fits(some)), None)
-            if those is not None:
-                victims_there = _least(one, herd, those, losses)
-                cost = float((losses * herd.share)[victims_there[0]].sum())
-                found.append((cost, len(found), victims_there))
-        return min(found, key=_cost)[2] if found else _least(trial, herd, ranked, losses)
-
-
-def _cost(found: tuple[float, int, Found]) -> tuple[float, int]:
-    return found[:2]
-
-
-def _least(trial: trials.Trial, herd: victims.Herd, ranked: Ints, losses: victims.Floats) -> Found:
-    """A set of `ranked`, all of which are enough, of which none can be spared, the cheapest first."""
-    chosen = trial.shortest(ranked)
-    touched = trial.touched(chosen)
-    chosen = trial.shortest(np.concatenate([chosen[touched], chosen[~touched]]))
-    kept_ones = chosen.tolist()
-    dear = losses * herd.share
-    for index in sorted(chosen.tolist(), key=lambda i: (-dear[i], -herd.share[i], i)):
-        fewer = [one for one in kept_ones if one != index]
-        if fewer and trial.fits(np.array(fewer)):
-            kept_ones = fewer
-    kept_ones.sort()
-    return kept_ones, trial.placement(np.array(kept_ones))

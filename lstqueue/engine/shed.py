@@ -1,10 +1,12 @@
 """Step 2, second half: shed, the choice of those given up so that the others of an overload hold.
 
 Without it an overload spreads: everybody starts too late, and many end late who need not. The rule is that of
-Moore and Hodgson, per limit: walk the deadlines upwards, and where more is asked than may be, give up whoever
-asks for most per value; on one machine that gives up as few as possible. A job is given up for now, not for
-good: every pass decides anew, but a job that was given up counts double, in the sums and in the choice, so it
-comes back only once there is clearly room. Without that, jobs flip whenever the load hovers at the edge.
+Moore and Hodgson, per limit: walk the deadlines upwards, and where more is asked than may be, give up
+whoever asks for most per value; on one machine that gives up as few as possible. Width counts by its root
+only (`Config.shed_width`): by area, wide gangs of which few are too many would be the first to go. A job is
+given up for now, not for good: every pass decides anew, but a job that was given up counts double, in the
+sums and in the choice, so it comes back only once there is clearly room. Without that, jobs flip whenever
+the load hovers at the edge.
 
 The jobs of a sweep are given up together, since a part of them is of no use. A sweep that is alone in a sum
 is not: nobody would gain by it.
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import functools
 import heapq
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -107,8 +110,8 @@ def sentence(given: Given, job: model.Job, now: int) -> str:
     own = (
         f'it goes with the others of its sweep "{job.sweep.partition("/")[2]}"'
         if given.led
-        else f"per value it asks for most of them, {_hours(resource, given.own)} hours"
-        f" at value {job.value}{counted}"
+        else "it is the largest of them by run time, value and, less so, width:"
+        f" {_hours(resource, given.own)} hours at value {job.value}{counted}"
     )
     return (
         f"It is given up for now: {words.count(given.jobs, 'job')} due within {until} ask for"
@@ -204,7 +207,7 @@ def _test(load: Load, config: model.Config) -> _Tested | None:
 
 
 Entry = tuple[int, int]
-"""(-what a job asks per value, its turn among equals): the least is given up first."""
+"""(-what a job asks per value, width by its root, its turn among equals): the least is given up first."""
 
 
 @dataclass(slots=True)
@@ -248,6 +251,8 @@ class _Walk:
     ) -> None:
         """Take who asks for what; `own` is the nominal quota of queues that lend, by resource."""
         self._tick, self._jobs, asks, self._own = load.tick, load.asks.jobs, load.asks, own
+        self._width = config.shed_width
+        self._widths: dict[int, int] = {}
         self._sums = [_Sum(load.limits[row]) for row in exceeded]
         spans = asks.deadlines - load.tick
         self._spans: list[int] = spans.tolist()
@@ -311,11 +316,20 @@ class _Walk:
         """Put those who came since into the heap."""
         for amount, index in total.fresh:
             if index not in self._given:
-                per_value = amount * self._whole[index] * _FINE // self._jobs[index].value
+                per_value = self._wide(amount) * self._whole[index] * _FINE // self._jobs[index].value
                 queue = self._jobs[index].queue
                 heap = total.heaps.setdefault(queue if queue in self._own else "", [])
                 heapq.heappush(heap, (-per_value, self._turns[index]))
         total.fresh.clear()
+
+    def _wide(self, amount: int) -> int:
+        """How much width counts: by its root, since a wide gang that was given up hardly finds room again."""
+        if self._width == 1:
+            return amount
+        known = self._widths.get(amount)
+        if known is None:
+            known = self._widths[amount] = round(PPM * math.pow(amount, self._width))
+        return known
 
     def _settle(self, total: _Sum, deadline: int, share: int, offered: int) -> None:
         """Give up the largest until the sum fits, or is of one job alone, or of nobody to give up."""

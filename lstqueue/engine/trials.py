@@ -66,6 +66,12 @@ class Trial:
         self._last = who, taken
         return taken
 
+    def after(self, gone: Sequence[int], placement: room.Placement) -> room.Room:
+        """What is free once some have left and the gang is where `placement` of the same has it."""
+        free = self._without(np.array(gone, dtype=np.int64))
+        free.charge_all(room.release_after(self._gang.queue, placement, free))
+        return free
+
     def shortest(self, ranked: Ints) -> Ints:
         """The shortest beginning of `ranked`, all of which fits, that fits as well."""
         if self._gang.plain:

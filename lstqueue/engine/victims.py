@@ -228,6 +228,27 @@ class Herd:
             mask &= self.unsaved <= config.unsaved_most
         return mask
 
+    @functools.cached_property
+    def movers(self) -> Mask:
+        """Which of `here` lose no more than they can spare, should they start again elsewhere at once.
+
+        As things stood at the last step, `Config.move_step`, with what a step may change to spare: so it
+        stays as it is until the next one, and holds all the time.
+        """
+        config, step = self.config, self.config.move_step
+        then = Herd(
+            self.flock,
+            claimed=frozenset(),
+            safe=self._safe,
+            seated=self._seated,
+            now=self._now // step * step,
+            config=config,
+        )
+        spares = then.after > config.harm_margin + step
+        spares &= then.unsaved <= config.unsaved_most - step
+        mask: Mask = then.open & spares & (then.left > then.weight + 2 * step)
+        return mask
+
     def displaced(self, who: Candidate) -> Mask:
         """Which of `here` the candidate was suspended for, so that it may not pay them back yet."""
         mask: Mask = np.zeros(len(self.here), dtype=np.bool_)

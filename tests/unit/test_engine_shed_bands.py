@@ -67,8 +67,9 @@ def test_a_job_given_up_is_told_so_with_the_figures_and_what_would_help() -> Non
     assert told.verdict.level is model.Level.AT_RISK
     assert told.verdict.reason == (
         "It is given up for now: 3 jobs due within 10h ask for 80 nvidia.com/gpu hours, and 49 can be counted"
-        " on (61 % of its 1 matching node); per value it asks for most of them, 32 nvidia.com/gpu hours at"
-        " value 1. It runs while room is left; a higher spec.value, a smaller gang or a later deadline helps."
+        " on (61 % of its 1 matching node); it is the largest of them by run time, value and, less so, width:"
+        " 32 nvidia.com/gpu hours at value 1. It runs while room is left; a higher spec.value, a smaller gang"
+        " or a later deadline helps."
     )
     assert told.verdict.start == (NOW + 6 * HOUR, NOW + 6 * HOUR)  # after b, which is kept
     kept = update(plan, "b")

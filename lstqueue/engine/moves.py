@@ -1,0 +1,100 @@
+"""Step 5, for long gangs that find no victims: those in their way who only have to move.
+
+Small jobs leave room on many nodes for other small ones, and on none for a gang that needs nodes whole. Who
+waits until such a gang has finished is harmed (*no-harm*, `victims`). But one for whom room is left on other
+nodes does not wait: it starts again there at once, and has lost what any suspension costs, so that much
+slack is enough (`Herd.movers`). Since it does cost something, only gangs that run for long have others moved,
+and all who move for one are small beside it.
+
+Whether room is left elsewhere is asked of the room that is free now, not of what is kept or owed in it: who
+finds that kept for somebody has its slack to wait, and then the right to have others suspended.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+
+from lstqueue.engine import kept, model, order, rights, room, searches, trials, victims, windows
+from lstqueue.topology import capacity
+from lstqueue.topology.table import Mask
+
+
+def may(who: rights.Candidate, config: model.Config) -> bool:
+    """Whether somebody may be moved for a job that may have others suspended."""
+    ranks = who.rank is None and who.band is model.Band.DEADLINE
+    return config.moving and ranks and who.mid >= config.move_least
+
+
+def allowed(who: rights.Candidate, herd: victims.Herd, config: model.Config) -> Mask:
+    """Which of a herd may be asked to move for a job, be they claimed already."""
+    if not may(who, config):
+        return herd.nobody
+    mask: Mask = herd.movers & ~herd.taken & ~herd.displaced(who)
+    return mask
+
+
+@dataclass(slots=True)
+class Moves:
+    """Finds victims of whom some only move. What failed for a gang fails in that pass for equal ones."""
+
+    known: kept.Kept
+    search: searches.Search
+    _failed: dict[tuple[object, ...], Mask] = field(default_factory=dict)
+
+    def find(
+        self, turn: order.Turn, who: rights.Candidate, herd: victims.Herd, harmed: Mask
+    ) -> searches.Found | None:
+        """Return the victims and where the gang goes; None when that does not help either.
+
+        `harmed` are the victims whom it may have wait; they need no other place.
+        """
+        config = self.known.config
+        if not may(who, config):
+            return None
+        self.known.rouse((self.known.now // config.move_step + 1) * config.move_step)
+        most = config.move_share * turn.gang.share
+        movers = allowed(who, herd, config) & ~herd.claimed & ~harmed & (herd.share <= most)
+        key = id(turn.gang), tuple(self._windows(turn).items())
+        known_to_fail = self._failed.get(key)
+        if known_to_fail is not None and not ((movers | harmed) & ~known_to_fail).any():
+            return None
+        everybody = movers | harmed
+        losses = functools.partial(herd.losses, who)
+        for _ in range(config.move_tries):
+            if not movers.any():
+                break
+            found = self.search.run(turn, herd, movers | harmed, losses, "moves")
+            if found is None:
+                break
+            moving = sorted((i for i in found[0] if movers[i]), key=lambda i: (-int(herd.share[i]), i))
+            if int(herd.share[moving].sum()) > most:
+                stuck = moving[:1]
+            else:
+                stuck = self._stuck(turn, herd, found, moving)
+            if not stuck:
+                return found
+            movers[stuck] = False
+        self._failed[key] = everybody
+        return None
+
+    def _windows(self, turn: order.Turn) -> dict[int, int]:
+        known = self.known
+        return dict(known.windows.least(turn.gang.queue, known.until(turn)))
+
+    def _stuck(
+        self, turn: order.Turn, herd: victims.Herd, found: searches.Found, moving: list[int]
+    ) -> list[int]:
+        """Which of `moving`, the largest first, find no place once the gang has started in its own."""
+        known, queue = self.known, turn.gang.queue
+        left = trials.Trial(known, herd, turn.gang).after(*found)
+        stuck: list[int] = []
+        for index in moving:
+            job = herd.here[index].job
+            alone = known.world.alone(known.world.gang(job))
+            until = windows.until(herd.here[index])
+            there = room.Room(capacity.Ledger(alone.rows, left.ledger.free), left.quota)
+            taken = None if known.windows.least(queue, until) else there.place(alone.gang)
+            if taken is None:
+                stuck.append(index)
+        return stuck
