@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from lstqueue.engine import kept, model, order, rights, room, searches, trials, victims, windows
 from lstqueue.topology import capacity
-from lstqueue.topology.table import Mask
+from lstqueue.topology.table import Ints, Mask
 
 
 def may(who: rights.Candidate, config: model.Config) -> bool:
@@ -36,11 +36,17 @@ def allowed(who: rights.Candidate, herd: victims.Herd, config: model.Config) -> 
 
 @dataclass(slots=True)
 class Moves:
-    """Finds victims of whom some only move. What failed for a gang fails in that pass for equal ones."""
+    """Finds victims of whom some only move. A gang for which that failed is not tried again in the pass.
+
+    Nor are equal ones, which stand behind it in line: they may have others wait, but seldom more.
+    """
 
     known: kept.Kept
     search: searches.Search
-    _failed: dict[tuple[object, ...], Mask] = field(default_factory=dict)
+    _failed: set[tuple[object, ...]] = field(default_factory=set)
+    _placeable: dict[int, bool] = field(default_factory=dict)
+    _most: Ints | None = None
+    _tries: int = 0
 
     def find(
         self, turn: order.Turn, who: rights.Candidate, herd: victims.Herd, harmed: Mask
@@ -53,17 +59,15 @@ class Moves:
         if not may(who, config):
             return None
         self.known.rouse((self.known.now // config.move_step + 1) * config.move_step)
+        key = id(turn.gang), tuple(self._windows(turn).items())
+        if key in self._failed:
+            return None
         most = config.move_share * turn.gang.share
         movers = allowed(who, herd, config) & ~herd.claimed & ~harmed & (herd.share <= most)
-        key = id(turn.gang), tuple(self._windows(turn).items())
-        known_to_fail = self._failed.get(key)
-        if known_to_fail is not None and not ((movers | harmed) & ~known_to_fail).any():
-            return None
-        everybody = movers | harmed
+        movers[[i for i in movers.nonzero()[0].tolist() if not self._is_placeable(herd, i)]] = False
         losses = functools.partial(herd.losses, who)
-        for _ in range(config.move_tries):
-            if not movers.any():
-                break
+        while self._tries < config.move_tries and movers.any():
+            self._tries += 1
             found = self.search.run(turn, herd, movers | harmed, losses, "moves")
             if found is None:
                 break
@@ -75,12 +79,25 @@ class Moves:
             if not stuck:
                 return found
             movers[stuck] = False
-        self._failed[key] = everybody
+        self._failed.add(key)
         return None
 
     def _windows(self, turn: order.Turn) -> dict[int, int]:
         known = self.known
         return dict(known.windows.least(turn.gang.queue, known.until(turn)))
+
+    def _is_placeable(self, herd: victims.Herd, index: int) -> bool:
+        """Whether one of a herd holds no more on any node than is free on some node: else it cannot move.
+
+        Where little is free that is hardly anybody, and spares most searches.
+        """
+        held = herd.releases[index].amounts
+        found = self._placeable.get(id(held))
+        if found is None:
+            if self._most is None:
+                self._most = self.known.free.ledger.free.max(axis=1, initial=0)[:, None]
+            found = self._placeable[id(held)] = bool((held <= self._most).all())
+        return found
 
     def _stuck(
         self, turn: order.Turn, herd: victims.Herd, found: searches.Found, moving: list[int]

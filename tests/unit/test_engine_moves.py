@@ -12,7 +12,7 @@ from cases.rivals import HOUR, MINUTE, NOW, QUEUE, runs, slack_of, waits
 from lstqueue.engine import decide, model
 
 LONG = 6 * HOUR
-TICK = 5 * MINUTE
+TICK = 2 * MINUTE
 
 
 def small(
@@ -54,9 +54,9 @@ def test_who_finds_no_place_is_left_alone_and_another_sought() -> None:
 @pytest.mark.parametrize(
     "held",
     [
-        small("a", "n0", slack=24 * MINUTE),  # 10 min of it go with a suspension, 15 have to stay
+        small("a", "n0", slack=21 * MINUTE),  # 10 min of it go with a suspension, 12 have to stay
         small("a", "n0", saves_on_suspend=False, checkpoint=30 * MINUTE),  # 20 min behind its last
-        small("a", "n0", mid=25 * MINUTE),  # nearly done
+        small("a", "n0", mid=23 * MINUTE),  # nearly done
         small("a", "n0", preemptible=False),
         small("a", "n0", min_run=HOUR),
     ],
