@@ -122,7 +122,6 @@ ROWS = {
         C04,
         64,
         (at_least("deadline_ratio", 0.996), at_least("gpu_hour_ratio", 0.97), at_least("wide_met", 435)),
-        seeds=1,
         more=DRAWN,
     ),
     "cluster04-48": Row(

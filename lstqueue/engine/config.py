@@ -67,10 +67,10 @@ class Config:
     unsaved_most: int = 10 * MINUTE  # run time a victim may lose while the other can wait for its checkpoint
     pressing: int = 15 * MINUTE  # slack at which the other waits no more, nor for room that is leaving
     moving: bool = True  # whether those who lose little are suspended where room is left for them elsewhere
-    move_least: int = 4 * HOUR  # run time of gangs for which others are moved
+    move_least: int = 12 * HOUR  # run time of gangs for which others are moved
     move_share: float = 0.5  # of a gang's share of the pool is what those hold at most who move for it
     move_step: int = 2 * MINUTE  # in which time moves for that
-    move_tries: int = 6  # searches of a pass, each without those who found no place in the one before
+    move_tries: int = 3  # searches of a pass, each without those who found no place in the one before
     wasted_most: int = 2  # suspensions in a row that saved nothing; then only past the next checkpoint
     cap_window: int = 24 * HOUR  # in which Queue.cap counts
     failed_starts_most: int = 3  # in a row; then it ranks with the rest, and nobody leaves for it

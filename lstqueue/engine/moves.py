@@ -13,9 +13,12 @@ finds that kept for somebody has its slack to wait, and then the right to have o
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from dataclasses import dataclass, field
 
-from lstqueue.engine import kept, model, order, rights, room, searches, trials, victims, windows
+import numpy as np
+
+from lstqueue.engine import kept, model, order, regions, rights, room, searches, trials, victims, windows
 from lstqueue.topology import capacity
 from lstqueue.topology.table import Ints, Mask
 
@@ -46,6 +49,7 @@ class Moves:
     _failed: set[tuple[object, ...]] = field(default_factory=set)
     _placeable: dict[int, bool] = field(default_factory=dict)
     _most: Ints | None = None
+    _pieces: Ints | None = None
     _tries: int = 0
 
     def find(
@@ -62,10 +66,15 @@ class Moves:
         key = id(turn.gang), tuple(self._windows(turn).items())
         if key in self._failed:
             return None
+        if not self._is_enough(turn.job, herd, harmed):
+            self._failed.add(key)
+            return None
         most = config.move_share * turn.gang.share
         movers = allowed(who, herd, config) & ~herd.claimed & ~harmed & (herd.share <= most)
         movers[[i for i in movers.nonzero()[0].tolist() if not self._is_placeable(herd, i)]] = False
         losses = functools.partial(herd.losses, who)
+        near = self._near(turn, herd, movers | harmed)
+        movers, harmed = movers & near, harmed & near
         while self._tries < config.move_tries and movers.any():
             self._tries += 1
             found = self.search.run(turn, herd, movers | harmed, losses, "moves")
@@ -85,6 +94,34 @@ class Moves:
     def _windows(self, turn: order.Turn) -> dict[int, int]:
         known = self.known
         return dict(known.windows.least(turn.gang.queue, known.until(turn)))
+
+    def _is_enough(self, job: model.Job, herd: victims.Herd, harmed: Mask) -> bool:
+        """Whether what is free in pieces, and what `harmed` hold, would be enough if it were in one place.
+
+        To move frees nothing, so where it would not be no search helps; on a full cluster most end here.
+        """
+        ledger = self.known.free.ledger
+        if self._pieces is None:
+            self._pieces = np.maximum(ledger.free, 0).sum(axis=1)
+        there = self._pieces.copy()
+        for index in harmed.nonzero()[0].tolist():
+            there += herd.releases[index].amounts.sum(axis=1)
+        has = dict(zip(ledger.rows.resources, there.tolist(), strict=True))
+        asked = Counter[str]()
+        for group in job.groups:
+            for name, amount in group.shape.requests:
+                asked[name] += amount * group.count
+        return all(has.get(name, amount) >= amount for name, amount in asked.items())
+
+    def _near(self, turn: order.Turn, herd: victims.Herd, some: Mask) -> Mask:
+        """Which of a herd hold something where a pod of the gang would fit once `some` have left.
+
+        The others are of no use but for quota, and all that a search walks in vain.
+        """
+        if not some.any() or not self.known.free.quota_fits(turn.gang):
+            return some
+        left = trials.Trial(self.known, herd, turn.gang).without(some.nonzero()[0])
+        return regions.holding(herd, (left.ledger.counts > 0).any(axis=0))
 
     def _is_placeable(self, herd: victims.Herd, index: int) -> bool:
         """Whether one of a herd holds no more on any node than is free on some node: else it cannot move.

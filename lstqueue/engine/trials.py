@@ -49,7 +49,7 @@ class Trial:
         """Whether the whole gang would."""
         if self._gang.plain and len(gone) <= FEW:
             return self._first(gone) is not None
-        return self._without(gone).could_place(self._gang)
+        return self.without(gone).could_place(self._gang)
 
     def placement(self, gone: Ints) -> room.Placement:
         """Where it would go; ask `fits` first. Asked of the same again, mostly: nobody was spared.
@@ -60,7 +60,7 @@ class Trial:
         who = sorted(gone.tolist())
         if who == self._last[0]:
             return self._last[1]
-        taken = self._without(gone).place(self._gang)
+        taken = self.without(gone).place(self._gang)
         if taken is None:
             raise ValueError("gone: the gang does not fit without these; ask fits first")
         self._last = who, taken
@@ -68,7 +68,7 @@ class Trial:
 
     def after(self, gone: Sequence[int], placement: room.Placement) -> room.Room:
         """What is free once some have left and the gang is where `placement` of the same has it."""
-        free = self._without(np.array(gone, dtype=np.int64))
+        free = self.without(np.array(gone, dtype=np.int64))
         free.charge_all(room.release_after(self._gang.queue, placement, free))
         return free
 
@@ -114,7 +114,8 @@ class Trial:
                     return number
         return None
 
-    def _without(self, gone: Ints) -> room.Room:
+    def without(self, gone: Ints) -> room.Room:
+        """What is free once some have left."""
         free, releases = self._free.copy(), self._herd.releases
         free.release_all([releases[index] for index in gone.tolist()])
         for slot, most in self._most.items():

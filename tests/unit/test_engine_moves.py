@@ -11,7 +11,7 @@ from cases import rivals
 from cases.rivals import HOUR, MINUTE, NOW, QUEUE, runs, slack_of, waits
 from lstqueue.engine import decide, model
 
-LONG = 6 * HOUR
+LONG = 13 * HOUR
 TICK = 2 * MINUTE
 
 
@@ -68,7 +68,7 @@ def test_who_could_not_spare_it_or_is_protected_stays(held: model.Job) -> None:
 
 def test_nobody_moves_for_a_short_gang_nor_much_for_a_small_one() -> None:
     crowd = [small("a", "n0"), small("b", "n1", gpus=6)]
-    assert rivals.judged(rivals.world(*crowd, waits(mid=3 * HOUR), nodes=2)).claim == ()
+    assert rivals.judged(rivals.world(*crowd, waits(mid=11 * HOUR), nodes=2)).claim == ()
     # Five of eight would move for it: more than half of what it takes.
     large = [small("a", "n0", gpus=5), small("b", "n1", gpus=6), small("c", "n2", gpus=3)]
     assert rivals.judged(rivals.world(*large, gang(), nodes=3)).claim[0].claim.victims[0].uid == "c"
