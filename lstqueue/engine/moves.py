@@ -121,7 +121,8 @@ class Moves:
         if not some.any() or not self.known.free.quota_fits(turn.gang):
             return some
         left = trials.Trial(self.known, herd, turn.gang).without(some.nonzero()[0])
-        return regions.holding(herd, (left.ledger.counts > 0).any(axis=0))
+        fits: Mask = left.ledger.counts.max(axis=0, initial=0) > 0
+        return regions.holding(herd, fits)
 
     def _is_placeable(self, herd: victims.Herd, index: int) -> bool:
         """Whether one of a herd holds no more on any node than is free on some node: else it cannot move.
