@@ -27,7 +27,7 @@ NO_FIT = 1
 
 @click.group()
 def topology() -> None:
-    """Read an interconnect from files, or that of a cluster, and show its domains.
+    """Show the domains of an interconnect, from files or of a cluster.
 
     FORMAT:PATH is labels:PATH or kueue:PATH (nodes as kubectl get nodes -o json or yaml writes them, with the
     Topology), volcano:PATH (HyperNodes), ibnetdiscover:PATH, slurm:PATH (topology.conf), explicit:PATH (nodes

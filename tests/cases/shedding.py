@@ -49,7 +49,8 @@ class Asks:
         return self.weight * self.amount(limit) * min(self.left, self.job.deadline - tick)
 
     def key(self, limit: Limit) -> tuple[Fraction, bool, int, str]:
-        per_value = Fraction(self.weight * self.amount(limit) * self.left, self.job.value)
+        width = round(1_000_000 * math.sqrt(self.amount(limit)))
+        per_value = Fraction(self.weight * width * self.left, self.job.value)
         return per_value, not self.placed, self.job.submit, self.job.uid
 
 
