@@ -10,7 +10,18 @@ from xml.etree import ElementTree
 
 from cases import replays
 from lstqueue.engine import decide, model
-from lstqueue.evaluate import digest, estimates, figures, lives, mishaps, output, replay, workload, world
+from lstqueue.evaluate import (
+    digest,
+    estimates,
+    figures,
+    interconnects,
+    lives,
+    mishaps,
+    output,
+    replay,
+    workload,
+    world,
+)
 from lstqueue.evaluate.report import record, series
 
 
@@ -21,12 +32,17 @@ def recorded(
     costs: lives.Costs = replays.FREE,
     queue: model.Queue | None = None,
     wear: mishaps.Wear | None = None,
+    topology: str | None = None,
+    wishes: interconnects.Wishes | None = None,
 ) -> series.Recorded:
     """Replay works on nodes of eight GPUs with exact estimates, and take down what a report needs."""
     recorder = record.Recorder()
     asked = queue or model.Queue("q")
+    shape = world.Shape(nodes, 8)
+    machines, wanted = [(one.name, one.gpus) for one in shape.machines], wishes or interconnects.Wishes()
+    linked = None if topology is None else interconnects.read(topology, machines, wanted, named=False)
     place = world.World(
-        world.Shape(nodes, 8), costs, asked, log=digest.Log(), witnesses=[recorder], wear=wear
+        shape, costs, asked, log=digest.Log(), witnesses=[recorder], wear=wear, interconnect=linked
     )
     load = workload.Workload("made up", workload.ordered(works))
     again = replay.Replay(load, place, estimates.Exact(), config=model.Config(promising=False))

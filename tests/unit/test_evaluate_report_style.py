@@ -35,6 +35,8 @@ def test_texts_and_shapes_stand_out(theme: str) -> None:
             assert _contrast(colours[name], colours[back]) >= 4.5, name
         for name in SHAPES:
             assert _contrast(colours[name], colours[back]) >= 3, name
+    for heat, on in (("h1", "ink"), ("h2", "ink"), ("h3", "ink"), ("h4", "page"), ("h5", "page")):
+        assert _contrast(colours[heat], colours[on]) >= 4.5, heat
     # What meets and what misses a deadline differs in lightness as well, for who cannot tell the hues.
     assert _contrast(colours["met"], colours["missed"]) >= 1.6
 
@@ -51,5 +53,6 @@ def test_every_class_of_a_drawing_has_a_style() -> None:
         "last",
         "bar",
         "heat5",
+        "onheat",
     ):
         assert re.search(rf"svg \.{name}\b", CSS), name

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lstqueue.engine import model
 from lstqueue.evaluate import lives, workload
+from lstqueue.topology import domains, slowdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class Stay:
     """A gang held `places`, (node, GPUs), from `since` to `until`; ms since the epoch.
 
     `works` is when it was to begin its work. `stopped` is when it was told to leave, None when it left by
-    itself; `struck` says that a mishap of a node ended it. While it is there `until` is -1.
+    itself; `struck` says that a mishap of a node ended it. While it is there `until` is -1. `slowdown` (ppm)
+    is what its place makes of its run time.
     """
 
     life: lives.Life
@@ -38,6 +40,7 @@ class Stay:
     stopped: int | None = None
     struck: bool = False
     until: int = -1
+    slowdown: int = slowdown.PPM
 
 
 @dataclass(slots=True)
@@ -71,11 +74,13 @@ class Loss:
 class Recorder:
     """A witness of a `world.World`; `finish` before reading `waits`, `stays`, `losses` and `outages`.
 
-    `nodes` are the GPUs of every node that was ever there, by name and in the cluster's order.
+    `nodes` are the GPUs of every node that was ever there, by name and in the cluster's order. `domains` are
+    those of their interconnect, None without one.
     """
 
     def __init__(self) -> None:
         self.nodes: dict[str, int] = {}
+        self.domains: domains.Domains | None = None
         self._there = 0
         self.waits: list[Wait] = []
         self.stays: list[Stay] = []
@@ -88,6 +93,7 @@ class Recorder:
 
     def planned(self, snapshot: model.Snapshot, plan: model.Plan) -> None:
         """Look which nodes there are, wherever their number is another."""
+        self.domains = snapshot.domains
         if len(snapshot.nodes) == self._there:
             return
         self._there = len(snapshot.nodes)
@@ -105,7 +111,7 @@ class Recorder:
         for part in life.assigned:
             per_pod = dict(life.groups[part.group].shape.requests).get(workload.GPU, 0)
             places[part.node] = places.get(part.node, 0) + per_pod * (part.bound + part.held)
-        stay = Stay(life, at, life.starts_at, tuple(places.items()))
+        stay = Stay(life, at, life.starts_at, tuple(places.items()), slowdown=life.slowdown)
         self._staying[life.uid] = stay
         self.stays.append(stay)
 

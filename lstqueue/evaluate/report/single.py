@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lstqueue.evaluate.report import bars, curves, gantt, page, plot, series, svg, words
+from lstqueue.evaluate.report import bars, curves, fabric, gantt, page, places, plot, series, svg, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,4 +140,17 @@ def _plots(found: Mapping[str, Any], seen: series.Recorded) -> list[plot.Plot]:
         made.append(curves.slack(seen))
     if seen.record.losses:
         made.append(curves.losses(seen))
-    return [*made, gantt.fullness(seen), gantt.gangs(seen)]
+    return [*made, *_interconnect(seen), gantt.fullness(seen), gantt.gangs(seen)]
+
+
+def _interconnect(seen: series.Recorded) -> list[plot.Plot]:
+    """The domains, and how good gangs' places in them were; nothing of a replay without an interconnect."""
+    found = seen.record.domains
+    if found is None:
+        return []
+    made = [fabric.fullness(seen, found)]
+    if places.gangs(seen) and len(found.nodes) > 1:
+        made.append(places.spread(seen, found))
+        if places.communicates(seen):
+            made.append(places.slower(seen, found))
+    return made

@@ -67,6 +67,7 @@ _CATALOGUE: Mapping[str, tuple[str, str]] = {
     "useful_gpu_share": ("Useful GPU time, of what gangs held", ""),
     "forecast_kept_share": ("Jobs that ended within their first forecast", ""),
     "forecast_error_s": ("Error of the other forecasts", ""),
+    "place_slowdown": ("Run time in its place, of that in the best", "×"),
     "by_width": ("By GPUs of the gang", ""),
     "by_tightness": ("By time to the deadline over run time", ""),
     "verdicts": ("First told", ""),
