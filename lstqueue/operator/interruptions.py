@@ -55,15 +55,26 @@ def _limits(kind: steps.Kind, gang: members.Gang, now: int) -> Step | None:
         words = f"it ran longer than {field}, {durations.format(spec.max_run)}"
         return Step(status=steps.over(status, Phase.FAILED, now), why="MaxRunTimeExceeded", words=words)
     if gang.unready_since and now >= gang.unready_since + gang.recovery_timeout:
-        who = kind.standing(gang)
-        unready = [pod for pod in who.found.values() if not (pod.ready or pod.succeeded)]
-        named = f"pod {unready[0].name} on node {unready[0].node or '-'}" if unready else "a member"
+        blamed, words = _unready(kind, gang)
         stopped = steps.suspended(status, ledger.NOT_READY, now)
-        blamed = {pod.node for pod in unready if pod.node}
-        minutes = gang.recovery_timeout // 60_000
-        words = f"{named} has not been ready for {minutes} min"
         return Step(status=starts.avoiding(stopped, blamed, now), why=words)
     return None
+
+
+def _unready(kind: steps.Kind, gang: members.Gang) -> tuple[set[str], str]:
+    """Return the nodes to blame for a run that stays incomplete, and which pod it waits for, in words."""
+    minutes = gang.recovery_timeout // 60_000
+    waited_for = [pod for pod in kind.standing(gang).found.values() if not (pod.ready or pod.succeeded)]
+    if not waited_for:
+        return set(), f"a member has not been ready for {minutes} min"
+    # Others may have taken the node of a replacement before it was bound; who is bound only waits for it.
+    not_bound = [pod for pod in waited_for if starts.unbound(pod)]
+    stuck = not_bound or waited_for
+    first, blamed = stuck[0], {pod.node or pod.aim for pod in stuck if not starts.held(pod)} - {""}
+    if not_bound and first.words:
+        where = f"is not bound to node {first.aim or '-'} after {minutes} min: {first.words}"
+        return blamed, f"pod {first.name} {where}"
+    return blamed, f"pod {first.name} on node {first.node or '-'} has not been ready for {minutes} min"
 
 
 def _leave(kind: steps.Kind, gang: members.Gang, reason: str, now: int, *, why: str) -> Step:

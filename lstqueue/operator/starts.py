@@ -121,7 +121,7 @@ def out_of_time(gang: members.Gang, who: members.Standing) -> tuple[list[str], s
     unready = {rank: pod for rank, pod in who.found.items() if pod.node and not (pod.ready or pod.succeeded)}
     # Ranks wait for each other to be ready: what is bound is not to blame for what is not.
     stuck = not_bound or (unready if who.whole else {})
-    blamed = {pod.node or places[rank][1] for rank, pod in stuck.items() if not _held(pod) and rank in places}
+    blamed = {pod.node or places[rank][1] for rank, pod in stuck.items() if not held(pod) and rank in places}
     return sorted(blamed), _words(gang, who, stuck)
 
 
@@ -142,6 +142,6 @@ def unbound(pod: views.PodView) -> bool:
     return not pod.node and not pod.gated and not pod.gone
 
 
-def _held(pod: views.PodView) -> bool:
+def held(pod: views.PodView) -> bool:
     """Whether a gate of somebody else kept a pod from its node."""
     return pod.reason == "SchedulingGated"
