@@ -144,12 +144,16 @@ def _unjustified(known: kept.Kept, stake: Stake) -> str:
         return "It may have nobody suspended any more."
     herd = known.herd(queue.name)
     who = rights.candidate(here, queue, known.now, rank=known.rank_of(here))
-    allowed = herd.allowed(who, even_claimed=True) | moves.allowed(who, herd, known.config)
+    allowed, movers = herd.allowed(who, even_claimed=True), moves.allowed(who, herd, known.config)
+    moving: list[model.Job] = []
     for job in stake.running:
         place = herd.flock.place(job.uid)
-        if place is None or not allowed[place]:
+        if place is not None and movers[place] and not allowed[place]:
+            moving.append(job)
+        elif place is None or not allowed[place]:
             return f"{words.job(job)} may not be suspended for it any more."
-    return ""
+    stuck = moves.unsettled(known, stake, moving) if moving else None
+    return "" if stuck is None else f"{words.job(stuck)} has no room elsewhere any more."
 
 
 def _late(known: kept.Kept, stake: Stake, short: list[int]) -> model.Drop:

@@ -360,7 +360,7 @@ class _Case:
         waits = slack - self._mid <= 0 or slack <= self._slack + config.harm_margin
         if waits and not self._moves(slack, mine):
             return "it would be harmed"
-        if loss > config.unsaved_most and self._slack > config.pressing:
+        if loss > config.unsaved_most and (waits or self._slack > config.pressing):
             return "it would lose too much unsaved work"
         return ""
 

@@ -14,19 +14,33 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from lstqueue.engine import kept, model, order, regions, rights, room, searches, trials, victims, windows
+from lstqueue.engine import (
+    kept,
+    model,
+    order,
+    regions,
+    rights,
+    room,
+    searches,
+    stakes,
+    trials,
+    victims,
+    windows,
+)
+from lstqueue.engine.standing import NO_SLACK
 from lstqueue.topology import capacity
 from lstqueue.topology.table import Ints, Mask
 
 
 def may(who: rights.Candidate, config: model.Config) -> bool:
     """Whether somebody may be moved for a job that may have others suspended."""
-    ranks = who.rank is None and who.band is model.Band.DEADLINE
-    return config.moving and ranks and who.mid >= config.move_least
+    able = config.moving and config.move_tries > 0
+    return able and who.rank is None and who.band is model.Band.DEADLINE and who.mid >= config.move_least
 
 
 def allowed(who: rights.Candidate, herd: victims.Herd, config: model.Config) -> Mask:
@@ -37,66 +51,100 @@ def allowed(who: rights.Candidate, herd: victims.Herd, config: model.Config) -> 
     return mask
 
 
+def unsettled(known: kept.Kept, stake: stakes.Stake, moving: Sequence[model.Job]) -> model.Job | None:
+    """Who of those that are only to move for a claim would find no place now; None when all would.
+
+    Asked until the first of them is suspended: by then their room may be somebody else's.
+    """
+    left = known.free.copy()
+    left.release_all([known.world.release(job) for job in stake.running])
+    left.charge(stake.rest)
+    return next((job for job in moving if _placed(known, left, job) is None), None)
+
+
+def _placed(known: kept.Kept, left: room.Room, job: model.Job) -> list[room.Release] | None:
+    """Charge a job that owns room in what will be left; None, and nothing charged, when it does not fit."""
+    alone = known.world.alone(known.world.gang(job))
+    until = windows.until(known.standings[job.uid])
+    there = room.Room(capacity.Ledger(alone.rows, left.ledger.free), left.quota)
+    if known.windows.concern(job.queue) and not known.windows.allow(alone.gang, there, until):
+        return None
+    taken = there.place(alone.gang)
+    return None if taken is None else room.release_after(job.queue, taken, there)
+
+
 @dataclass(slots=True)
 class Moves:
     """Finds victims of whom some only move. A gang for which that failed is not tried again in the pass.
 
-    Nor are equal ones, which stand behind it in line: they may have others wait, but seldom more.
+    Nor are equal ones, which stand behind it in line: they may have others wait, but seldom more. `_spoken`
+    is the room that those who move by what was found before are to have.
     """
 
     known: kept.Kept
     search: searches.Search
     _failed: set[tuple[object, ...]] = field(default_factory=set)
     _placeable: dict[int, bool] = field(default_factory=dict)
-    _most: Ints | None = None
+    _spoken: list[room.Release] = field(default_factory=list)
+    _most: dict[str, int] | None = None
     _pieces: Ints | None = None
-    _tries: int = 0
 
     def find(
-        self, turn: order.Turn, who: rights.Candidate, herd: victims.Herd, harmed: Mask
+        self, turn: order.Turn, who: rights.Candidate, herd: victims.Herd, others: Mask
     ) -> searches.Found | None:
         """Return the victims and where the gang goes; None when that does not help either.
 
-        `harmed` are the victims whom it may have wait; they need no other place.
+        `others` are the victims whom it may have wait; they need no other place.
         """
-        config = self.known.config
+        config, flock = self.known.config, herd.flock
         if not may(who, config):
+            return None
+        most = config.move_share * turn.gang.share
+        could: Mask = (flock.slack > NO_SLACK) & flock.preemptible & (herd.share <= most)
+        if not could.any():
             return None
         self.known.rouse((self.known.now // config.move_step + 1) * config.move_step)
         key = id(turn.gang), tuple(self._windows(turn).items())
         if key in self._failed:
             return None
-        if not self._is_enough(turn.job, herd, harmed):
+        found = self._found(turn, who, herd, others, could)
+        if found is None:
             self._failed.add(key)
+        return found
+
+    def _found(
+        self, turn: order.Turn, who: rights.Candidate, herd: victims.Herd, others: Mask, could: Mask
+    ) -> searches.Found | None:
+        config = self.known.config
+        if not self._is_enough(turn.job, herd, others):
             return None
-        most = config.move_share * turn.gang.share
-        movers = allowed(who, herd, config) & ~herd.claimed & ~harmed & (herd.share <= most)
-        movers[[i for i in movers.nonzero()[0].tolist() if not self._is_placeable(herd, i)]] = False
+        movers = allowed(who, herd, config) & could & ~herd.claimed & ~others
+        movers[[i for i in movers.nonzero()[0].tolist() if not self._is_placeable(herd.here[i].job)]] = False
         losses = functools.partial(herd.losses, who)
-        near = self._near(turn, herd, movers | harmed)
-        movers, harmed = movers & near, harmed & near
-        while self._tries < config.move_tries and movers.any():
-            self._tries += 1
-            found = self.search.run(turn, herd, movers | harmed, losses, "moves")
+        near = self._near(turn, herd, movers | others)
+        movers, others = movers & near, others & near
+        for _ in range(config.move_tries):
+            if not movers.any():
+                return None
+            found = self.search.run(turn, herd, movers | others, losses, "moves")
             if found is None:
-                break
+                return None
             moving = sorted((i for i in found[0] if movers[i]), key=lambda i: (-int(herd.share[i]), i))
-            if int(herd.share[moving].sum()) > most:
+            if int(herd.share[moving].sum()) > config.move_share * turn.gang.share:
                 stuck = moving[:1]
             else:
                 stuck = self._stuck(turn, herd, found, moving)
             if not stuck:
                 return found
             movers[stuck] = False
-        self._failed.add(key)
         return None
 
     def _windows(self, turn: order.Turn) -> dict[int, int]:
         known = self.known
         return dict(known.windows.least(turn.gang.queue, known.until(turn)))
 
-    def _is_enough(self, job: model.Job, herd: victims.Herd, harmed: Mask) -> bool:
-        """Whether what is free in pieces, and what `harmed` hold, would be enough if it were in one place.
+    def _is_enough(self, job: model.Job, herd: victims.Herd, others: Mask) -> bool:
+        """Whether what is free in pieces, and what `others` hold, would be enough if it were in one place.
 
         To move frees nothing, so where it would not be no search helps; on a full cluster most end here.
         """
@@ -104,7 +152,7 @@ class Moves:
         if self._pieces is None:
             self._pieces = np.maximum(ledger.free, 0).sum(axis=1)
         there = self._pieces.copy()
-        for index in harmed.nonzero()[0].tolist():
+        for index in others.nonzero()[0].tolist():
             there += herd.releases[index].amounts.sum(axis=1)
         has = dict(zip(ledger.rows.resources, there.tolist(), strict=True))
         asked = Counter[str]()
@@ -124,32 +172,39 @@ class Moves:
         fits: Mask = left.ledger.counts.max(axis=0, initial=0) > 0
         return regions.holding(herd, fits)
 
-    def _is_placeable(self, herd: victims.Herd, index: int) -> bool:
-        """Whether one of a herd holds no more on any node than is free on some node: else it cannot move.
+    def _is_placeable(self, job: model.Job) -> bool:
+        """Whether each pod of a job asks for no more than is free on some node: else it cannot move.
 
         Where little is free that is hardly anybody, and spares most searches.
         """
-        held = herd.releases[index].amounts
-        found = self._placeable.get(id(held))
+        found = self._placeable.get(id(job.groups))
         if found is None:
+            ledger = self.known.free.ledger
             if self._most is None:
-                self._most = self.known.free.ledger.free.max(axis=1, initial=0)[:, None]
-            found = self._placeable[id(held)] = bool((held <= self._most).all())
+                most = ledger.free.max(axis=1, initial=0).tolist()
+                self._most = dict(zip(ledger.rows.resources, most, strict=True))
+            asked = (one for group in job.groups for one in group.shape.requests)
+            found = all(self._most.get(name, amount) >= amount for name, amount in asked)
+            self._placeable[id(job.groups)] = found
         return found
 
     def _stuck(
         self, turn: order.Turn, herd: victims.Herd, found: searches.Found, moving: list[int]
     ) -> list[int]:
-        """Which of `moving`, the largest first, find no place once the gang has started in its own."""
-        known, queue = self.known, turn.gang.queue
+        """Which of `moving`, the largest first, find no place once the gang has started in its own.
+
+        They have none where others go: those who move by what was found before, nor where those who leave
+        for claims under way could start again.
+        """
+        known = self.known
         left = trials.Trial(known, herd, turn.gang).after(*found)
-        stuck: list[int] = []
-        for index in moving:
-            job = herd.here[index].job
-            alone = known.world.alone(known.world.gang(job))
-            until = windows.until(herd.here[index])
-            there = room.Room(capacity.Ledger(alone.rows, left.ledger.free), left.quota)
-            taken = None if known.windows.least(queue, until) else there.place(alone.gang)
-            if taken is None:
-                stuck.append(index)
+        left.charge_all(self._spoken)
+        for stake in known.going():
+            for job in stake.running:
+                if known.standings[job.uid].band is model.Band.DEADLINE:
+                    _placed(known, left, job)
+        taken = {index: _placed(known, left, herd.here[index].job) for index in moving}
+        stuck = [index for index, place in taken.items() if place is None]
+        if not stuck:
+            self._spoken += [part for place in taken.values() for part in place or ()]
         return stuck

@@ -1,7 +1,7 @@
 """In which domains of an interconnect victims are looked for, for a gang that has to be in one of them.
 
 Who makes room in several domains makes none for it. So each domain that could hold it is tried by itself,
-those first in which least is missing, and the cheapest is taken (`preempt`).
+those first in which least is missing, and the cheapest is taken (`searches`).
 """
 
 from __future__ import annotations

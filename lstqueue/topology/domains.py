@@ -147,7 +147,7 @@ def among(found: Domains, names: Collection[str]) -> Domains:
     known = tuple(itertools.compress(found.nodes, kept.tolist()))
     more = tuple(sorted(there.difference(known), key=natural))
     link = np.concatenate([found.link[kept], np.zeros(len(more), dtype=np.int64)])
-    return Domains((*known, *more), tuple(levels), link, found.left_out, found.merged)
+    return replace(found, nodes=(*known, *more), levels=tuple(levels), link=link)
 
 
 def rated(found: Domains, rates: Mapping[str, int], link: int) -> Domains:

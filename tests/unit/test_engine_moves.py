@@ -113,3 +113,47 @@ def test_a_pass_looks_again_at_the_next_step_and_finds_who_may_move_by_then() ->
         assert moments < 10
     assert rivals.victims(plan) == ["a"]
     assert NOW + 2 * MINUTE <= now <= NOW + 2 * MINUTE + TICK
+
+
+def test_one_place_elsewhere_serves_one_that_moves() -> None:
+    crowd = [small("a", "n0"), small("b", "n1"), small("c", "n2", gpus=6)]
+    plan = rivals.judged(rivals.world(*crowd, gang(uid="j"), gang(uid="k"), nodes=3))
+    assert [one.uid for one in plan.claim] == ["j"]
+
+
+def test_nor_does_it_serve_one_for_whom_another_leaves_already() -> None:
+    crowd = [small("a", "n0"), small("b", "n1"), small("c", "n2", gpus=6)]
+    going = rivals.claiming(gang(uid="j"), crowd[0])
+    plan = rivals.judged(rivals.world(*crowd, going, gang(uid="k"), nodes=3))
+    assert [one.uid for one in plan.suspend] == ["a"]
+    assert plan.claim == ()
+
+
+def test_a_claim_is_given_up_where_the_room_elsewhere_is_gone_before_anybody_left() -> None:
+    a, b, owner = small("a", "n0"), small("b", "n1", gpus=6), rivals.claiming(gang(), small("a", "n0"))
+    plan = decide.decide(rivals.world(a, b, owner, nodes=2), NOW, rivals.CONFIG)
+    assert [one.uid for one in plan.suspend] == ["a"]
+    plan = decide.decide(rivals.world(a, b, small("c", "n1"), owner, nodes=2), NOW, rivals.CONFIG)
+    assert plan.suspend == ()
+    (drop,) = plan.drop
+    assert "has no room elsewhere any more" in drop.why
+
+
+def test_pods_that_share_a_node_may_move_to_several() -> None:
+    crowd = [small("a", "n0", gpus=1, count=2), small("b", "n1", gpus=7), small("c", "n2", gpus=7)]
+    plan = rivals.judged(rivals.world(*crowd, gang(), nodes=3))
+    assert rivals.victims(plan) == ["a"]
+
+
+def test_a_gang_for_which_nobody_finds_a_place_keeps_no_other_from_moving_somebody() -> None:
+    crowd = [small(f"a{i}", f"n{i}", avoid=("n4", "n5")) for i in range(4)]
+    crowd += [small("b", "n4", gpus=1), small("c", "n5", gpus=7)]
+    wide = waits("j", mid=LONG, count=5)
+    plan = rivals.judged(rivals.world(*crowd, wide, gang(uid="k"), nodes=6))
+    assert [one.uid for one in plan.claim] == ["k"]
+
+
+def test_without_anybody_to_move_no_pass_looks_for_them() -> None:
+    stays = runs("a", "n0", gpus=2, preemptible=False)
+    plan = rivals.judged(rivals.world(stays, gang(), nodes=1))
+    assert plan.wake_at is None or plan.wake_at > NOW + TICK
