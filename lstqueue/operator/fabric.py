@@ -170,11 +170,14 @@ class Fabric:
 
     def _heard(self, place: fabric_sources.Watched, source: reflector.Reflector) -> interconnects.Heard:
         error = source.last_error
-        refused = isinstance(error, port.ForbiddenError | port.NotFoundError)
-        return interconnects.Heard(
-            tuple(sorted(self._objects.get(place, {}).values(), key=_identity)),
-            f"{place.title} cannot be read: {error.message}" if refused and error is not None else "",
-        )
+        there = tuple(sorted(self._objects.get(place, {}).values(), key=_identity))
+        if isinstance(error, port.ForbiddenError | port.NotFoundError):
+            return interconnects.Heard(there, f"{place.title} cannot be read: {error.message}")
+        if not source.synced.is_set():
+            # What there is may be the first pages of a list.
+            why = error or "there is no answer so far"
+            return interconnects.Heard(pending=f"{place.title} has not been read yet: {why}")
+        return interconnects.Heard(there)
 
 
 def _roots(domains: Domains | None) -> str:

@@ -66,10 +66,14 @@ def chosen(views: Iterable[View]) -> View | None:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What there is of the objects that a source is read from. `refusal` says why they cannot be read."""
+    """What there is of the objects that a source is read from.
+
+    `refusal` says why they cannot be read, `pending` why not yet.
+    """
 
     objects: Sequence[Object] = ()
     refusal: str = ""
+    pending: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +158,8 @@ def _state(
     last = before.found if same else None
     if there.refusal:
         return SourceState(given, last, "Refused", there.refusal)
+    if there.pending:
+        return SourceState(given, last, "Unreadable", there.pending)
     try:
         told = fabric_sources.as_objects(nodes.values())
         return SourceState(given, fabric_sources.read(source, there.objects, told))

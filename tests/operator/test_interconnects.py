@@ -190,6 +190,22 @@ def test_a_missing_permission_stops_nobody(resource: port.Resource) -> None:
 
 
 @cluster.virtual
+async def test_a_source_that_does_not_answer_is_not_said_to_be_missing() -> None:
+    async with cluster.run(nodes=2, slack=100) as made:
+        made.create(port.CONFIG_MAPS, {"metadata": {"name": "fabric"}, "data": {"topology.conf": CONF}})
+        needs = faults.calls(verb="list", resource=port.CONFIG_MAPS)
+        made.faults.fail(503, "ServiceUnavailable", message="etcd is slow", when=needs, times=None)
+        interconnect(made, {"name": "conf", "configMap": FILE})
+        await made.until(lambda: condition(made, "SourcesRead")[0] == "False", "it is told")
+        _, reason, said = condition(made, "SourcesRead")
+        assert reason == "Unreadable"
+        assert said.startswith("conf: ConfigMap default/fabric has not been read yet: ")
+        assert "etcd is slow" in said
+        made.calm()
+        await made.until(lambda: condition(made, "SourcesRead")[0] == "True", "it is read")
+
+
+@cluster.virtual
 async def test_a_cluster_that_lacks_the_kind_has_no_interconnect_and_is_ready() -> None:
     async with cluster.run(nodes=2, start=False, slack=100) as made:
         needs = faults.calls(resource=port.INTERCONNECTS)

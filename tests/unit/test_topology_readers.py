@@ -96,11 +96,6 @@ def test_hypernodes_are_a_tree_by_tier(tmp_path: pathlib.Path) -> None:
     assert set(topologies.left_out(made)) == {"n0-1", "alone"}
 
 
-def test_a_pattern_that_could_take_for_ever_is_refused(tmp_path: pathlib.Path) -> None:
-    objects = [hypernode("s0", 1, "Node", pattern("^(a+)+$")), topologies.labelled("a" * 60 + "!", {})]
-    assert "name the members with exactMatch" in topologies.refusal(tmp_path, "volcano", objects)
-
-
 @pytest.mark.parametrize(
     ("told", "said"),
     [

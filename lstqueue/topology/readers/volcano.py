@@ -1,26 +1,20 @@
 """`HyperNode` objects of Volcano: trees of nodes, each at the tier that it says.
 
 Members are named exactly, or nodes are picked by a pattern or by labels, for which the source needs the
-nodes. Patterns are those of Go, which takes time in proportion whatever they are; some would take Python for
-ever, and are refused.
+nodes. Which patterns are taken is for `patterns` to say.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from lstqueue.topology.domains import LeftOut
 from lstqueue.topology.found import Found, TopologyError, known
-from lstqueue.topology.readers import fields, labels, tree
+from lstqueue.topology.readers import fields, labels, patterns, tree
 
-_LONGEST_PATTERN = 256
 _MOST_TRIED = 20_000_000
 """Patterns times names."""
 _MOST_TIER = 1 << 20
-_NESTED = re.compile(r"[*+}?|][^()]*\)+\s*[*+{]|[*+}]\s*[*+{]")
-"""A repeated group that repeats or chooses inside."""
-_BACK = re.compile(r"\\[1-9]|\(\?[^:P]")
 
 
 def read(objects: Sequence[object]) -> Found:
@@ -114,7 +108,7 @@ def _picked(
         raise TopologyError(where, "picks nodes by a pattern or labels; add the nodes to the file")
     if "regexMatch" in selector:
         given = fields.mapping(selector["regexMatch"], f"{where}.regexMatch").get("pattern")
-        pattern = _pattern(given, f"{where}.regexMatch.pattern")
+        pattern = patterns.read(given, f"{where}.regexMatch.pattern")
         return [name for name in among if pattern.search(name)]
     if "labelMatch" in selector and nodes is not None:
         wanted = fields.mapping(selector["labelMatch"], f"{where}.labelMatch")
@@ -124,20 +118,6 @@ def _picked(
             name for name, its in nodes.nodes.items() if all(its.get(key) == value for key, value in pairs)
         ]
     raise TopologyError(where, "picks nothing; write exactMatch, regexMatch or labelMatch")
-
-
-def _pattern(value: object, where: str) -> re.Pattern[str]:
-    text = value if isinstance(value, str) else ""
-    if not text or len(text) > _LONGEST_PATTERN:
-        raise TopologyError(
-            where, f"is {fields.shown(value)}; write one of up to {_LONGEST_PATTERN} characters"
-        )
-    if _NESTED.search(text) or _BACK.search(text):
-        raise TopologyError(where, f"{text!a} repeats what repeats; name the members with exactMatch")
-    try:
-        return re.compile(text)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise TopologyError(where, f"{text!a} is no pattern ({error}); mend it") from error
 
 
 def _check_tiers(made: tree.Tree, tiers: Mapping[str, int]) -> None:
