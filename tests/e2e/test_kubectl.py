@@ -248,6 +248,7 @@ def test_what_the_server_says_about_itself(kubectl: Kubectl) -> None:
     assert rows == [
         ["deadlinejobs", "dj", "lstqueue.dev/v1alpha1", "true", "DeadlineJob"],
         ["gpuqueues", "gq", "lstqueue.dev/v1alpha1", "false", "GPUQueue"],
+        ["interconnects", "ic", "lstqueue.dev/v1alpha1", "false", "Interconnect"],
     ]
     assert "Server Version: v1." in kubectl("version")
     assert kubectl("auth", "can-i", "create", "dj") == "yes\n"
