@@ -17,7 +17,7 @@ from lstqueue.topology.readers import fields
 LONGEST = 256
 """Characters of a pattern."""
 MOST_WORK = 2_500_000
-"""Steps that a name may take: by measurement 40 ms or less. With a repeat without end in each of two places
+"""Steps that a name may take: 45 ms or less as measured. With a repeat without end in each of two places
 it is over, unless `^` holds the pattern to where names begin."""
 _EXACTLY = "name the members with exactMatch"
 _OTHERWISE = f"begin it with ^, repeat or choose less, or {_EXACTLY}"
