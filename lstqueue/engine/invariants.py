@@ -129,6 +129,11 @@ def _charges(snapshot: model.Snapshot) -> tuple[dict[str, Amounts], dict[str, Am
     return bound, held
 
 
+def held_on_nodes(snapshot: model.Snapshot) -> dict[str, Amounts]:
+    """What is owned per node and not bound: by pods that are expected, and by claims beyond their victims."""
+    return _charges(snapshot)[1]
+
+
 def bound_on_nodes(snapshot: model.Snapshot) -> dict[str, Amounts]:
     """What bound pods of ours use per node."""
     return _charges(snapshot)[0]

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from lstqueue.engine import cohorts, estimate, invariants, justice_cohorts, model
+from lstqueue.engine import cohorts, estimate, invariants, justice_cohorts, justice_moves, model
 from lstqueue.engine.invariants import Rule, Violation
 from lstqueue.topology import eligibility
 
@@ -22,6 +22,7 @@ def of_plan(snapshot: model.Snapshot, plan: model.Plan, config: model.Config) ->
     bands = {job.uid: job.published.band for job in snapshot.jobs}
     bands |= {update.uid: update.band for update in plan.updates}
     found = [*_claimed_twice(snapshot, plan), *_suspensions(plan, jobs, queues), *_ends(plan, jobs)]
+    moving: list[model.Job] = []
     for number, claiming in enumerate(plan.claim):
         owner = jobs.get(claiming.uid)
         queue = None if owner is None else queues.get(owner.queue)
@@ -48,6 +49,14 @@ def of_plan(snapshot: model.Snapshot, plan: model.Plan, config: model.Config) ->
             problems = _in_queue(case, jobs, claiming, safe)
         found += [Violation(Rule.VICTIM, uid, problem) for uid, problem in problems if problem]
         found += _without_gain(snapshot, plan, claiming)
+        own = [job for one in claiming.claim.victims if (job := jobs.get(one.uid)) and case.moves(job)]
+        if own and justice_moves.too_many(owner, own, config.move_share):
+            found.append(Violation(Rule.VICTIM, owner.uid, "too much moves for it"))
+        moving += own
+    gone = {victim.uid for claiming in plan.claim for victim in claiming.claim.victims}
+    if moving and justice_moves.homeless(_without(invariants.after(snapshot, plan), gone), moving):
+        names = ", ".join(job.uid for job in moving)
+        found.append(Violation(Rule.VICTIM, names, "there is no room for all that are to move"))
     return tuple(found)
 
 
@@ -336,8 +345,18 @@ class _Case:
             checks += [(wasted, "it would save nothing once more"), (done, "nearly done")]
         return next((words for broken, words in checks if broken), "")
 
-    def harmed(self, victim: model.Job, *, tiers: bool) -> str:
-        """Why the owner may not ask for a job that it would harm; a lower tier alone counts with `tiers`."""
+    def moves(self, victim: model.Job) -> bool:
+        """Whether a job may be asked for only since it moves."""
+        if self._config.switches.by_rank or victim.queue != self.owner.queue:
+            return False
+        tiers = self.queue.preemption is model.Preemption.TIER
+        return bool(self.harmed(victim, tiers=tiers, stays=True)) and not self.harmed(victim, tiers=tiers)
+
+    def harmed(self, victim: model.Job, *, tiers: bool, stays: bool = False) -> str:
+        """Why the owner may not ask for a job that it would harm; a lower tier alone counts with `tiers`.
+
+        It may be asked to move, unless it `stays`.
+        """
         owner, config = self.owner, self._config
         mine, other = self._bands[owner.uid], self._bands[victim.uid]
         if mine is None or other is None or self._slack is None:
@@ -358,13 +377,13 @@ class _Case:
         loss = self._loss(victim)
         slack = victim.deadline - finish.mid - max(loss + victim.restore, config.harm_least)
         waits = slack - self._mid <= 0 or slack <= self._slack + config.harm_margin
-        if waits and not self._moves(slack, mine):
+        if waits and (stays or not self._may_move(slack, mine)):
             return "it would be harmed"
         if loss > config.unsaved_most and (waits or self._slack > config.pressing):
             return "it would lose too much unsaved work"
         return ""
 
-    def _moves(self, slack: int, band: model.Band) -> bool:
+    def _may_move(self, slack: int, band: model.Band) -> bool:
         """Whether one with so much slack left may be asked to move, were there room; not in cohorts."""
         config, queue = self._config, self.queue
         may = config.moving and band is model.Band.DEADLINE and self._mid >= config.move_least

@@ -77,15 +77,17 @@ def _placed(known: kept.Kept, left: room.Room, job: model.Job) -> list[room.Rele
 class Moves:
     """Finds victims of whom some only move. A gang for which that failed is not tried again in the pass.
 
-    Nor are equal ones, which stand behind it in line: they may have others wait, but seldom more. `_spoken`
-    is the room that those who move by what was found before are to have.
+    Nor are equal ones, which stand behind it in line: they may have others wait, but seldom more. `_homes` is
+    the room that those who move by what was found last are to have, `_kept` what is charged of such until the
+    step is over. `_most` and `_pieces` are of its beginning: room only becomes less in it.
     """
 
     known: kept.Kept
     search: searches.Search
     _failed: set[tuple[object, ...]] = field(default_factory=set)
     _placeable: dict[int, bool] = field(default_factory=dict)
-    _spoken: list[room.Release] = field(default_factory=list)
+    _homes: list[room.Release] = field(default_factory=list)
+    _kept: list[room.Release] = field(default_factory=list)
     _most: dict[str, int] | None = None
     _pieces: Ints | None = None
 
@@ -96,21 +98,28 @@ class Moves:
 
         `others` are the victims whom it may have wait; they need no other place.
         """
-        config, flock = self.known.config, herd.flock
-        if not may(who, config):
+        known, config, flock = self.known, self.known.config, herd.flock
+        key = id(turn.gang), tuple(known.windows.least(turn.gang.queue, known.until(turn)).items())
+        if key in self._failed or not may(who, config):
             return None
         most = config.move_share * turn.gang.share
         could: Mask = (flock.slack > NO_SLACK) & flock.preemptible & (herd.share <= most)
-        if not could.any():
-            return None
-        self.known.rouse((self.known.now // config.move_step + 1) * config.move_step)
-        key = id(turn.gang), tuple(self._windows(turn).items())
-        if key in self._failed:
-            return None
-        found = self._found(turn, who, herd, others, could)
+        found = None
+        if could.any():
+            known.rouse((known.now // config.move_step + 1) * config.move_step)
+            found = self._found(turn, who, herd, others, could)
         if found is None:
             self._failed.add(key)
         return found
+
+    def keep(self) -> None:
+        """Keep the room of those who move by what was found last, from whoever else claims in this pass."""
+        self.known.free.charge_all(self._homes)
+        self._kept += self._homes
+
+    def let_go(self) -> None:
+        """Keep it no longer: nothing is claimed any more."""
+        self.known.free.release_all(self._kept)
 
     def _found(
         self, turn: order.Turn, who: rights.Candidate, herd: victims.Herd, others: Mask, could: Mask
@@ -138,10 +147,6 @@ class Moves:
                 return found
             movers[stuck] = False
         return None
-
-    def _windows(self, turn: order.Turn) -> dict[int, int]:
-        known = self.known
-        return dict(known.windows.least(turn.gang.queue, known.until(turn)))
 
     def _is_enough(self, job: model.Job, herd: victims.Herd, others: Mask) -> bool:
         """Whether what is free in pieces, and what `others` hold, would be enough if it were in one place.
@@ -193,12 +198,10 @@ class Moves:
     ) -> list[int]:
         """Which of `moving`, the largest first, find no place once the gang has started in its own.
 
-        They have none where others go: those who move by what was found before, nor where those who leave
-        for claims under way could start again.
+        They have none where those who leave for claims under way could start again.
         """
         known = self.known
         left = trials.Trial(known, herd, turn.gang).after(*found)
-        left.charge_all(self._spoken)
         for stake in known.going():
             for job in stake.running:
                 if known.standings[job.uid].band is model.Band.DEADLINE:
@@ -206,5 +209,5 @@ class Moves:
         taken = {index: _placed(known, left, herd.here[index].job) for index in moving}
         stuck = [index for index, place in taken.items() if place is None]
         if not stuck:
-            self._spoken += [part for place in taken.values() for part in place or ()]
+            self._homes = [part for place in taken.values() for part in place or ()]
         return stuck

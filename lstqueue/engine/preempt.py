@@ -60,6 +60,7 @@ def step(known: kept.Kept) -> kept.Preempted:
             if soon is not None and comes is not None:
                 soon.undo(comes)
             soon = _after(known, soon, stake)
+    moving.let_go()
     return done
 
 
@@ -110,6 +111,8 @@ def _claim(
         stake = None if found is None else _made(known, turn, found, done)
     if stake is None and (found := moving.find(turn, who, herd, mask)) is not None:
         stake = _made(known, turn, found, done)
+        if stake is not None:
+            moving.keep()
     if stake is None:
         if who.rank is None:
             known.rouse(who.latest - known.config.pressing)

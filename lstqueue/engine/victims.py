@@ -245,7 +245,7 @@ class Herd:
             config=config,
         )
         spares = then.after > config.harm_margin + step
-        spares &= then.unsaved <= config.unsaved_most - step
+        spares &= self.flock.saves | (then.unsaved <= config.unsaved_most - step)
         mask: Mask = then.open & spares & (then.left > then.weight + 2 * step)
         return mask
 

@@ -9,7 +9,7 @@ import pytest
 
 from cases import rivals
 from cases.rivals import HOUR, MINUTE, NOW, QUEUE, runs, slack_of, waits
-from lstqueue.engine import decide, model
+from lstqueue.engine import decide, justice, model
 
 LONG = 13 * HOUR
 TICK = 2 * MINUTE
@@ -151,6 +151,38 @@ def test_a_gang_for_which_nobody_finds_a_place_keeps_no_other_from_moving_somebo
     wide = waits("j", mid=LONG, count=5)
     plan = rivals.judged(rivals.world(*crowd, wide, gang(uid="k"), nodes=6))
     assert [one.uid for one in plan.claim] == ["k"]
+
+
+def test_the_room_of_one_that_moves_is_kept_from_who_claims_after_it() -> None:
+    stays = [runs("s", "n1", gpus=6, preemptible=False), runs("c", "n2", gpus=6, preemptible=False)]
+    crowd = [small("a", "n0"), runs("w", "n0", gpus=6), runs("r", "n1", gpus=2), *stays]
+    pair = waits("k", gpus=2, count=2, mid=10 * HOUR, slack=4 * HOUR)
+    assert [one.uid for one in rivals.judged(rivals.world(*crowd, pair, nodes=3)).claim] == ["k"]
+    plan = rivals.judged(rivals.world(*crowd, gang(uid="j", slack=0), pair, nodes=3))
+    assert [one.uid for one in plan.claim] == ["j"]
+    assert rivals.victims(plan, "j") == ["a", "w"]
+
+
+def test_who_saves_when_told_moves_however_little_may_be_lost() -> None:
+    config = dataclasses.replace(rivals.CONFIG, unsaved_most=0)
+    snapshot = rivals.world(small("a", "n0"), small("b", "n1", gpus=6), gang(), nodes=2)
+    assert [one.uid for one in decide.decide(snapshot, NOW, config).claim] == ["j"]
+
+
+@pytest.mark.parametrize("moved", [("a", "b"), ("a", "c")])
+def test_the_check_sees_who_has_no_place_and_who_moves_too_much(moved: tuple[str, str]) -> None:
+    crowd = {"a": small("a", "n0"), "b": small("b", "n0", gpus=3), "c": small("c", "n0", gpus=2)}
+    jobs = [crowd[uid] for uid in moved]
+    held = small("d", "n1", gpus=5)
+    snapshot = rivals.world(*jobs, held, gang(), nodes=2)
+    plan = decide.decide(snapshot, NOW, rivals.CONFIG)
+    place = model.GroupPlacement("p", (("n0", 1),))
+    victims = tuple(model.Victim(one.uid, one.attempt) for one in jobs)
+    claim = model.Claim((place,), victims, NOW + MINUTE, committed=False)
+    forged = dataclasses.replace(plan, claim=(model.Claiming("j", "q", claim),))
+    told = {one.detail for one in justice.of_plan(snapshot, forged, rivals.CONFIG)}
+    assert "there is no room for all that are to move" in told
+    assert ("too much moves for it" in told) == (moved == ("a", "b"))
 
 
 def test_without_anybody_to_move_no_pass_looks_for_them() -> None:

@@ -120,6 +120,16 @@ def test_a_job_already_given_up_weighs_double() -> None:
     assert shed(was_shed(jobs[0]), job("d", 4 * HOUR + 1), job("e", 2 * HOUR)) == ["d"]
 
 
+def test_of_less_area_the_longer_narrow_job_is_given_up_before_the_wide_one() -> None:
+    wide = job("w", 3 * HOUR)  # 24 GPU hours, 8.5 by the root of its width
+    narrow = job("n", 5 * HOUR, groups=(group(4),))  # 20, and 10
+    full = [wide, narrow, job("e", MOST - 4 * HOUR, value=1000)]
+    assert shed(*full) == ["n"]
+    by_area = model.Config(shed_width=1)
+    assert bands(world(*full), config=by_area)["w"] == "SHED"
+    assert bands(world(*full), config=by_area)["n"] == "DEADLINE"
+
+
 def test_pods_of_others_shrink_the_offer_and_our_own_of_lower_bands_do_not() -> None:
     jobs = [job("a", 3 * HOUR, groups=(group(4),)), job("b", 2 * HOUR, groups=(group(4),))]
     foreign = dataclasses.replace(NODE, used=resources({GPU: 5}))

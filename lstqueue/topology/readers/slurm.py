@@ -10,12 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from lstqueue.topology import fabric
-from lstqueue.topology.found import MOST_NODES, Found, TopologyError
+from lstqueue.topology.found import Found, TopologyError
 from lstqueue.topology.readers import blocks, hostlist, tree
 
 _WORD = re.compile(r'([A-Za-z]+)\s*=\s*("[^"]*"|\S*)')
-_MOST_TOLD = 2 * MOST_NODES
-"""Names of a file, repeated ones counted, so that no short file takes long."""
 _KEYS = {"switchname", "blockname", "nodes", "switches", "linkspeed", "blocksizes"}
 
 
@@ -26,7 +24,7 @@ def read(lines: Iterable[str]) -> Found:
         TopologyError: A line is none of such a file's, or switches lie in themselves, or there is nothing.
     """
     made = tree.Tree("switch")
-    sizes, told = "", 0
+    sizes = ""
     for where, line in _logical(lines):
         words = _words(where, line)
         name = words.get("switchname") or words.get("blockname")
@@ -42,15 +40,7 @@ def read(lines: Iterable[str]) -> Found:
         if not made.add(name, where):
             continue
         nodes, children = (_expand(where, words.get(key, "")) for key in ("nodes", "switches"))
-        told += len(nodes) + len(children)
-        if told > _MOST_TOLD:
-            raise TopologyError(
-                where, f"is where more than {_MOST_TOLD:,} names are reached; check the ranges"
-            )
-        for node in nodes:
-            made.put(node, name)
-        for child in children:
-            made.nest(child, name)
+        made.fill(name, nodes, children, where)
     if not made.wheres:
         raise TopologyError("", "has no SwitchName and no BlockName; give a topology.conf of tree or block")
     if made.what != "block":

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lstqueue.topology import fabric
-from lstqueue.topology.found import MOST_NODES, Found, TopologyError
+from lstqueue.topology.found import Found, TopologyError
 from lstqueue.topology.readers import blocks, fields, hostlist, tree
 
 _KINDS = ("tree", "block")
-_MOST_TOLD = 2 * MOST_NODES
 
 
 def read(objects: Sequence[object]) -> Found:
@@ -49,7 +48,6 @@ def read(objects: Sequence[object]) -> Found:
 def _read(body: Mapping[str, object], where: str, many: str, one: str) -> tree.Tree:
     """Read the switches, or the blocks, of a topology."""
     made = tree.Tree(one)
-    told = 0
     for index, item in enumerate(fields.sequence(body.get(many), f"{where}.{many}")):
         place = f"{where}.{many}[{index}]"
         entry = fields.mapping(item, place)
@@ -57,15 +55,7 @@ def _read(body: Mapping[str, object], where: str, many: str, one: str) -> tree.T
         if not made.add(name, place):
             continue
         nodes, children = (_names(entry.get(key), f"{place}.{key}") for key in ("nodes", "children"))
-        told += len(nodes) + len(children)
-        if told > _MOST_TOLD:
-            raise TopologyError(
-                place, f"is where more than {_MOST_TOLD:,} names are reached; check the ranges"
-            )
-        for node in nodes:
-            made.put(node, name)
-        for child in children:
-            made.nest(child, name)
+        made.fill(name, nodes, children, place)
     if not made.wheres:
         raise TopologyError(f"{where}.{many}", "lists none; list them")
     return made

@@ -7,22 +7,45 @@ below it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lstqueue.topology.domains import LeftOut
-from lstqueue.topology.found import MOST_LEVELS, Found, Said, TopologyError, within
+from lstqueue.topology.found import MOST_LEVELS, MOST_NODES, Found, Said, TopologyError, within
+
+MOST_TOLD = 2 * MOST_NODES
+"""Names of a file, repeated ones counted, so that no short file takes long."""
 
 
 @dataclass(slots=True)
 class Tree:
-    """What a source says so far. `parents` of domains and `homes` of nodes are names of domains."""
+    """What a source says so far. `parents` of domains and `homes` of nodes are names of domains.
+
+    `told` counts the names that `fill` was given.
+    """
 
     what: str
     wheres: dict[str, str] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
     homes: dict[str, str] = field(default_factory=dict)
     left_out: list[LeftOut] = field(default_factory=list)
+    told: int = 0
+
+    def fill(self, name: str, nodes: Sequence[str], children: Sequence[str], where: str) -> None:
+        """Put all of these directly into a domain.
+
+        Raises:
+            TopologyError: More names are told by now than any cluster has.
+        """
+        self.told += len(nodes) + len(children)
+        if self.told > MOST_TOLD:
+            raise TopologyError(
+                where, f"is where more than {MOST_TOLD:,} names are reached; check the ranges"
+            )
+        for node in nodes:
+            self.put(node, name)
+        for child in children:
+            self.nest(child, name)
 
     def add(self, name: str, where: str) -> bool:
         """Note that there is a domain; False where it is there a second time, which does not count."""
