@@ -16,6 +16,8 @@ from lstqueue.interconnect.sources import Source, SourceError
 from lstqueue.topology import bandwidth, described, domains, search, tree, wanted
 
 _GANG = re.compile(r"([1-9][0-9]{0,6})x([0-9]{1,4})")
+_DIGITS = 9
+"""Of a number of GPUs; no node has as many."""
 _SLICE = re.compile(r"([1-9][0-9]{0,6})(?::(.+))?")
 
 
@@ -159,6 +161,7 @@ def _used(asked: Asked, made: domains.Domains) -> np.ndarray[Any, np.dtype[np.in
     if asked.used is None:
         return used
     index = {name: place for place, name in enumerate(made.nodes)}
+    seen: set[str] = set()
     try:
         lines = asked.used.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -172,5 +175,15 @@ def _used(asked: Asked, made: domains.Domains) -> np.ndarray[Any, np.dtype[np.in
                 f"--used {asked.used}, line {number}: {line.strip()!r}; "
                 "give a node of the topology and its GPUs in use"
             )
-        used[index[fields[0]]] += min(int(fields[1]), asked.gpus)
+        where = f"--used {asked.used}, line {number}"
+        if fields[0] in seen:
+            raise SourceError(
+                f"{where}: {fields[0]} is there twice; give a node once, with all that is in use"
+            )
+        if len(fields[1]) > _DIGITS or int(fields[1]) > asked.gpus:
+            raise SourceError(
+                f"{where}: {fields[0]} has {asked.gpus} GPUs; give as many or fewer, or set --gpus-per-node"
+            )
+        seen.add(fields[0])
+        used[index[fields[0]]] = int(fields[1])
     return used

@@ -44,6 +44,9 @@ def read(where: Where) -> Source:
     except login.LoginError as error:
         raise SourceError(str(error)) from error
     except port.ApiError as error:
+        if error.status == 0:
+            remedy = "check the URL, or that of the kubeconfig, and whether the server runs"
+            raise SourceError(f"the cluster cannot be reached: {error}; {remedy}") from error
         raise SourceError(f"the cluster cannot be read: {error}; grant list on nodes and pods") from error
 
 

@@ -39,6 +39,18 @@ def test_what_is_in_use_is_not_given_again(tmp_path: pathlib.Path) -> None:
     assert "line 1: 'srv1101'; give a node of the topology" in printed
 
 
+def test_more_than_a_node_has_or_a_node_twice_is_refused(tmp_path: pathlib.Path) -> None:
+    used = tmp_path / "used"
+    for told, said in (
+        ("srv1101 8\nsrv1102 9\n", "line 2: srv1102 has 8 GPUs; give as many or fewer"),
+        ("srv1101 4\nsrv1101 4\n", "line 2: srv1101 is there twice; give a node once"),
+    ):
+        used.write_text(told, encoding="utf-8")
+        code, printed = run(TREE, "--gang", "1x8", "--used", str(used))
+        assert code == 1
+        assert said in printed
+
+
 def test_slices_share_a_leaf_group_and_ranks_go_on_from_the_leader() -> None:
     code, printed = run(TREE, "--gang", "1x8", "--gang", "12x8", "--slice", "6:leafgroup")
     assert code == 0

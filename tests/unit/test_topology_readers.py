@@ -178,6 +178,7 @@ def test_a_file_that_is_cut_off_is_read_as_far_as_it_goes(tmp_path: pathlib.Path
         ({"nodes": []}, "nodes: has none of kind node"),
         ("- 1\n- 2\n", "has 2 documents; write one with nodes and links"),
         ("a: [", "is no YAML"),
+        ("nodes:\n- {name: n}\nnodes: []\n", "line 3: key 'nodes' is there twice; remove one"),
     ],
 )
 def test_a_written_interconnect_names_the_field_that_is_wrong(
