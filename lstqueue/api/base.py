@@ -66,6 +66,19 @@ def list_map(items: int, *keys: str, least: int = 0) -> Any:
     return pydantic.Field(min_length=least or None, max_length=items, json_schema_extra=extra)
 
 
+def list_set(items: int) -> Any:
+    """Field settings for a list of at most `items` values, of which `distinct` says that none is twice."""
+    return pydantic.Field(max_length=items, json_schema_extra={"x-kubernetes-list-type": "set"})
+
+
+def distinct(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Refuse a list in which a value is there twice."""
+    for index, item in enumerate(items):
+        if item in items[:index]:
+            raise errors.BadValueError(f"{errors.show(item)} occurs twice", "name each once")
+    return items
+
+
 def unique(key: str) -> pydantic.AfterValidator:
     """Refuse a list in which two items have the same `key`."""
 

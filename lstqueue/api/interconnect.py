@@ -21,8 +21,8 @@ MOST_LEVELS = 32
 """Levels that a status tells."""
 
 _NAME = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-_BANDWIDTH = "^[0-9]{1,9} ?(Gb/s|GB/s|MB/s)$"
-_LATENCY = "^[0-9]{1,6} ?(ns|us)$"
+_BANDWIDTH = "^[1-9][0-9]{0,8} ?(Gb/s|GB/s|MB/s)$"
+_LATENCY = "^[1-9][0-9]{0,5} ?(ns|us)$"
 
 Bandwidth = Annotated[pydantic.StrictStr, pydantic.Field(max_length=20, pattern=_BANDWIDTH)]
 """A rate one way, such as 400Gb/s or 50GB/s."""
@@ -67,7 +67,9 @@ class NodeLabels(base.Model):
 
     preset: Preset | None = None
     """Whose labels."""
-    keys: Annotated[tuple[_Label, ...], pydantic.Field(max_length=16)] = pydantic.Field(default_factory=tuple)
+    keys: Annotated[tuple[_Label, ...], base.list_set(16), pydantic.AfterValidator(base.distinct)] = (
+        pydantic.Field(default_factory=tuple)
+    )
     """Labels of your own, from coarse to fine; a level is called what is behind the / of its label."""
 
 

@@ -135,6 +135,10 @@ def _list(schema: Schema, value: list[Any], field: str) -> Iterator[Finding]:
         yield from check(schema.get("items", {}), item, f"{field}[{index}]")
     if schema.get("x-kubernetes-list-type") == "map":
         yield from _duplicates(schema["x-kubernetes-list-map-keys"], value, field)
+    elif schema.get("x-kubernetes-list-type") == "set":
+        for index, item in enumerate(value):
+            if value[:index].count(item) == 1:
+                yield Finding(f"{field}[{index}]", f"Duplicate value: {json.dumps(item)}")
 
 
 def _duplicates(keys: Sequence[str], value: list[Any], field: str) -> Iterator[Finding]:

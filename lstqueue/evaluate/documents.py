@@ -13,10 +13,11 @@ from typing import Any
 
 import yaml
 
+from lstqueue.api import parsing
 from lstqueue.evaluate.traces import cells, text
 
 LONGEST = 1 << 28
-"""Bytes of a line: a cluster's nodes may all be on one."""
+"""Bytes of a line, and of a file: a cluster's nodes may all be on one."""
 SUFFIXES = (".json", ".yaml", ".yml")
 _LONGEST_NUMBER = 18
 """Digits of a number that is meant."""
@@ -28,7 +29,7 @@ def read(path: pathlib.Path) -> Any:
     Raises:
         TraceError: It cannot be read, or is neither.
     """
-    return _parsed(path, _json, lambda whole: yaml.load(whole, _Loader))  # noqa: S506  # it is a safe one
+    return _parsed(path, parsing.json_loads, lambda whole: yaml.load(whole, parsing.Loader))  # noqa: S506  # it is a safe one
 
 
 def read_all(path: pathlib.Path) -> list[Any]:
@@ -37,62 +38,29 @@ def read_all(path: pathlib.Path) -> list[Any]:
     Raises:
         TraceError: It cannot be read, or is neither.
     """
-    found: list[Any] = _parsed(path, lambda whole: [_json(whole)], _yaml_documents)
+    found: list[Any] = _parsed(path, lambda whole: [parsing.json_loads(whole)], _yaml_documents)
     return found
 
 
 def _yaml_documents(whole: str) -> list[Any]:
-    return list(yaml.load_all(whole, _Fast))
+    return list(yaml.load_all(whole, parsing.FastLoader))
 
 
-class _TwiceError(ValueError):
-    """A key of an object is there twice: all but one of its values would be lost."""
-
-    def __init__(self, key: object, line: int | None = None) -> None:
-        super().__init__(f"key {shown(key)} is there twice; remove one")
-        self.line = line
-
-
-class _Once:
-    """What a safe loader is made of that takes no key twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Make a mapping, before keys of others are merged into it."""
-        seen = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            if (key.tag, key.value) in seen:
-                raise _TwiceError(key.value, key.start_mark.line + 1)
-            seen.add((key.tag, key.value))
-        made: dict[Any, Any] = super().construct_mapping(node, deep=deep)  # type: ignore[misc]  # the loader's
-        return made
-
-
-class _Loader(_Once, yaml.SafeLoader):
-    """For what people write: its words are the better ones."""
-
-
-# The parser in C is ten times as fast, which the nodes of a cluster are worth. Not every build has it.
-class _Fast(_Once, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # chosen at run time
-    """For what programs write."""
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of JSON."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _TwiceError(next(name for name in names if names.count(name) > 1))
-    return made
-
-
-def _json(whole: str) -> Any:
-    return json.loads(whole, object_pairs_hook=_once)
+def _whole(path: pathlib.Path) -> str:
+    parts: list[str] = []
+    size = 0
+    for line in text.lines(path, longest=LONGEST):
+        size += len(line)
+        if size > LONGEST:
+            raise text.problem(
+                path, f"is longer than {LONGEST:,} characters once unpacked; give a part of it"
+            )
+        parts.append(line)
+    return "".join(parts)
 
 
 def _parsed(path: pathlib.Path, as_json: Callable[[str], Any], as_yaml: Callable[[str], Any]) -> Any:
-    whole = "".join(text.lines(path, longest=LONGEST))
+    whole = _whole(path)
     form = "JSON" if path.suffix == ".json" else "YAML"
     try:
         return as_json(whole) if form == "JSON" else as_yaml(whole)
@@ -105,7 +73,7 @@ def _parsed(path: pathlib.Path, as_json: Callable[[str], Any], as_yaml: Callable
         said = f"is no YAML ({what or 'it has characters that may not be there'}); mend that"
         last = max(1, len(whole.splitlines()))  # what is missing at the end is told as of the line behind it
         raise text.problem(path, said, line=None if mark is None else min(mark.line + 1, last)) from error
-    except _TwiceError as error:
+    except parsing.TwiceError as error:
         raise text.problem(path, str(error), line=error.line) from error
     except ValueError as error:  # a date or a number that Python has none for
         raise text.problem(path, f"has a value that is none ({str(error)[:80]}); mend that") from error

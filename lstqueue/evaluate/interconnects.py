@@ -20,6 +20,8 @@ from lstqueue.interconnect import sources
 from lstqueue.topology import domains, slowdown, tree
 
 MADE = "clos"
+_MOST_MADE = 100_000
+"""Nodes under a leaf, and leaf groups in a block, of one that is made."""
 LINK = 400_000
 """MB/s one way of a node of a made one: eight ports of 400 Gb/s."""
 
@@ -114,6 +116,11 @@ def _renamed(found: domains.Domains, names: Sequence[str]) -> domains.Domains:
     return domains.Domains(tuple(names), some.levels, some.link)
 
 
+def _counts(part: str) -> bool:
+    # Short ones alone: Python reads no number of thousands of digits.
+    return part.isdecimal() and len(part) <= len(str(_MOST_MADE)) and 0 < int(part) <= _MOST_MADE
+
+
 def _made(text: str, names: Sequence[str]) -> domains.Domains:
     """`clos:NODES:LEAVES[:OVERSUBSCRIPTION]` of these nodes, in their order.
 
@@ -123,9 +130,10 @@ def _made(text: str, names: Sequence[str]) -> domains.Domains:
     parts = text.split(":")[1:]
     if text == MADE:
         parts = [str(max(1, min(8, len(names) // 4))), "4", "2"]
-    if not 2 <= len(parts) <= 3 or not all(part.isdecimal() and 0 < int(part) <= 100_000 for part in parts):
+    if not 2 <= len(parts) <= 3 or not all(map(_counts, parts)):
         raise InterconnectError(
-            f"--topology {text}: write clos:NODES:LEAVES[:OVERSUBSCRIPTION] in numbers, as in clos:8:4:2"
+            f"--topology {text[:60]}: write clos:NODES:LEAVES[:OVERSUBSCRIPTION] in numbers of 1 to "
+            f"{_MOST_MADE:,}, as in clos:8:4:2"
         )
     nodes, leaves, over = int(parts[0]), int(parts[1]), int(parts[2]) if len(parts) == 3 else 1
     paths: dict[str, domains.Path] = {}

@@ -37,7 +37,7 @@ class Asked:
 class Answer:
     """Where the gang goes: (node, pods) pairs of each group in rank order, None when it fits nowhere.
 
-    `words` say how good that is.
+    `words` say how good that is. `ever` is whether it fits where nothing is in use.
     """
 
     levels: tuple[str, ...]
@@ -46,6 +46,7 @@ class Answer:
     quality: bandwidth.Quality | None = None
     preferred: bool | None = None
     words: str = ""
+    ever: bool = True
 
 
 def find(source: Source, asked: Asked) -> Answer:
@@ -66,7 +67,8 @@ def find(source: Source, asked: Asked) -> Answer:
         raise SourceError(str(error)) from error
     levels = tuple(level.name for level in source.domains.levels)
     if place is None:
-        return Answer(levels, None)
+        empty = wanted.Free(free.whole, free.whole)
+        return Answer(levels, None, ever=search.find(fabric, empty, wants) is not None)
     quality = bandwidth.judge(fabric, free, wants, [(part.nodes, part.pods) for part in place.parts])
     names = source.domains.nodes
     pairs = [zip(part.nodes.tolist(), part.pods.tolist(), strict=True) for part in place.parts]
@@ -85,7 +87,7 @@ def document(answer: Answer) -> dict[str, Any]:
     """Return all there is, for JSON. Rates are MB/s one way, null where unknown."""
     found = answer.quality
     if answer.groups is None or found is None:
-        return {"fits": False}
+        return {"fits": False, "fits_when_empty": answer.ever}
     counts = zip(answer.levels, found.used, found.fewest, strict=True)
     return {
         "fits": True,
@@ -106,7 +108,12 @@ def words(answer: Answer, asked: Asked) -> list[str]:
     found = answer.quality
     if answer.groups is None or found is None:
         where = "" if asked.required is None else f" in one {asked.required}"
-        return [f"{' + '.join(asked.gangs)}: does not fit{where} now"]
+        when = (
+            "now"
+            if answer.ever
+            else "even where nothing is in use; ask for fewer pods or GPUs, or a wider level"
+        )
+        return [f"{' + '.join(asked.gangs)}: does not fit{where} {when}"]
     lines = [f"{' + '.join(asked.gangs)}: {answer.words}"]
     if answer.preferred is False:
         lines.append(f"not in one {asked.preferred}, as was preferred")

@@ -105,7 +105,8 @@ def read(*specs: str, keys: Sequence[str] = ()) -> Source:
     if keys and not any(part.source.startswith(f"{LABELS}:") for part in parts):
         raise SourceError(f"--key is for {LABELS}:PATH; leave it out")
     found = join.join(parts, nodes)
-    return Source(", ".join(specs), contract.contract(found), found.notes)
+    made = contract.contract(found)
+    return Source(", ".join(specs), made, (*found.notes, *made.notes))
 
 
 def _read(form: str, path: pathlib.Path, keys: Sequence[str]) -> Found:
@@ -132,6 +133,8 @@ def _objects(path: pathlib.Path) -> list[object]:
     """The objects of a file: its documents, and of lists what is in them."""
     found: list[object] = []
     for document in documents.read_all(path):
+        if document is None:  # what is behind a last ---
+            continue
         items = document.get("items") if isinstance(document, Mapping) else document
         found += items if isinstance(items, list) else [document]
-    return [item for item in found if item is not None]
+    return found

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import importlib
-import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from lstqueue.api import interconnect
+from lstqueue.api import interconnect, parsing
 from lstqueue.kube import port
 from lstqueue.operator import nodes as node_views
 from lstqueue.topology.found import Found, TopologyError
@@ -30,8 +29,6 @@ LARGEST = 16 * 1024 * 1024
 else is done meanwhile."""
 STRUCTURED = (interconnect.Format.NETQ, interconnect.Format.SLURM_YAML)
 """Formats that are lists of objects, in JSON or YAML."""
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The one in C is ten times as fast; not every build has it."""
 _HYPER_NODES, _TOPOLOGIES = "hypernodes", "topologies"
 
 
@@ -131,7 +128,12 @@ def _origin(preset: interconnect.Preset | None) -> str:
 def _parsed(text: str) -> list[object]:
     """The objects of a file in JSON, or YAML, which is slower."""
     try:
-        whole = json.loads(text) if text.lstrip()[:1] in ("[", "{") else yaml.load(text, _LOADER)  # noqa: S506  # it is the safe one
+        if text.lstrip()[:1] in ("[", "{"):
+            whole = parsing.json_loads(text)
+        else:
+            whole = yaml.load(text, parsing.FastLoader)  # noqa: S506  # it is a safe one
+    except parsing.TwiceError as error:
+        raise TopologyError(f"line {error.line}" if error.line else "", str(error)) from error
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         what = " ".join(str(error).split())[:120]
         raise TopologyError("", f"is neither JSON nor YAML ({what}); mend that") from error

@@ -104,9 +104,9 @@ class Reporter:
             bad = {name: state for name, state in known.states.items() if state.problem}
             stale = {name: state for name, state in bad.items() if state.stale}
             reason = next((state.reason for state in bad.values()), "")
-            told["Ready"] = (
-                (True, "Contracted", known.problem) if known.domains else (False, "NoDomains", known.problem)
-            )
+            notes = known.domains.notes if known.domains is not None else ()
+            said = "; ".join(filter(None, (known.problem, *notes)))
+            told["Ready"] = (True, "Contracted", said) if known.domains else (False, "NoDomains", said)
             told["SourcesRead"] = (not bad, reason or "Read", _words(bad.items()))
             told["Stale"] = (bool(stale), "SourceUnreadable" if stale else "UpToDate", _words(stale.items()))
         found = lenient.condition_list(view.status.get("conditions"))

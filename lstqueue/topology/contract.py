@@ -29,6 +29,7 @@ def contract(found: Found) -> Domains:
         links={**cabled.links, **cabled.nvlinks},
         left_out=(*found.left_out, *cabled.left_out, *_unplaced(found, paths)),
         merged=(*found.merged, *cabled.merged, *joined, *_split(order, paths)),
+        notes=_repeated(order, paths),
     )
 
 
@@ -68,15 +69,36 @@ def _split(order: Sequence[Said], paths: Mapping[str, domains.Path]) -> list[Mer
     """NVLink domains that lie across domains of an outer level; their names are unique, so it is odd."""
     found = []
     for depth, said in enumerate(order, start=1):
-        if not said.accelerator:
-            continue
-        places: dict[str, set[domains.Path]] = {}
-        for path in paths.values():
-            name = path[depth - 1]
-            if name is not None:
-                places.setdefault(name, set()).add(path[:depth])
-        for name, its in places.items():
-            if len(its) > 1:
-                why = f"lies in {len(its)} domains of the levels around it, and counts as one in each"
+        for name, places in _places(paths, depth).items() if said.accelerator else ():
+            if len(places) > 1:
+                why = f"lies in {len(places)} domains of the levels around it, and counts as one in each"
                 found.append(Merged(name, why))
+    return found
+
+
+def _repeated(order: Sequence[Said], paths: Mapping[str, domains.Path]) -> tuple[str, ...]:
+    """Names of domains that are there in several outer ones: in many sources that is how names are given.
+
+    Where a level was meant to lie in another, and does not, it looks the same.
+    """
+    found = []
+    for depth, said in enumerate(order, start=1):
+        names = [name for name, places in _places(paths, depth).items() if len(places) > 1]
+        if names and not said.accelerator:
+            outer = " and ".join(one.level for one in order[: depth - 1])
+            some = ", ".join(sorted(names, key=natural)[:3])
+            found.append(
+                f"of {said.level} {len(names)} {'name is' if len(names) == 1 else 'names are'} in several"
+                f" domains of {outer}, and a domain in each of these ({some})"
+            )
+    return tuple(found)
+
+
+def _places(paths: Mapping[str, domains.Path], depth: int) -> dict[str, set[domains.Path]]:
+    """By name of a domain of a level, the paths down to it."""
+    found: dict[str, set[domains.Path]] = {}
+    for path in paths.values():
+        name = path[depth - 1]
+        if name is not None:
+            found.setdefault(name, set()).add(path[:depth])
     return found

@@ -59,7 +59,7 @@ class Domains:
 
     `link` is MB/s one way from each node into its innermost domain, all its NICs summed; 0 unknown. Several
     domains in the outermost level, or nodes outside of all of them, are several roots; `spans` says whether
-    a gang that asks for no level may lie in several.
+    a gang that asks for no level may lie in several. `notes` are what else there is to say.
     """
 
     nodes: tuple[str, ...]
@@ -68,6 +68,7 @@ class Domains:
     left_out: tuple[LeftOut, ...] = ()
     merged: tuple[Merged, ...] = ()
     spans: bool = True
+    notes: tuple[str, ...] = ()
 
 
 def arrange(
@@ -78,6 +79,7 @@ def arrange(
     links: Mapping[str, int] | None = None,
     left_out: tuple[LeftOut, ...] = (),
     merged: tuple[Merged, ...] = (),
+    notes: tuple[str, ...] = (),
 ) -> Domains:
     """Order nodes depth-first, siblings by the natural order of their names, and find every domain's slice.
 
@@ -88,6 +90,7 @@ def arrange(
         links: MB/s one way from a node into its innermost domain.
         left_out: Kept with the result.
         merged: Likewise.
+        notes: Likewise.
 
     Raises:
         ValueError: A path has another length than there are levels, or two levels have the same name.
@@ -117,7 +120,7 @@ def arrange(
         )
         outer = {path: index for index, path in enumerate(slices)}
     link = _ints([(links or {}).get(node, 0) for node in order])
-    return Domains(tuple(order), tuple(found), link, left_out, merged)
+    return Domains(tuple(order), tuple(found), link, left_out, merged, notes=notes)
 
 
 def among(found: Domains, names: Collection[str]) -> Domains:

@@ -74,6 +74,12 @@ def specs() -> Iterable[crd_case.Case]:
         "preset has its own keys",
     )
     yield crd_case.refused(
+        "a key twice",
+        interconnect(source(nodeLabels={"keys": ["a", "b", "a"]})),
+        f"{where}.nodeLabels.keys[2]",
+        "Duplicate",
+    )
+    yield crd_case.refused(
         "an unknown preset",
         interconnect(source(nodeLabels={"preset": "Acme"})),
         f"{where}.nodeLabels.preset",
@@ -92,6 +98,12 @@ def specs() -> Iterable[crd_case.Case]:
         "should match",
     )
     yield from _written()
+    yield crd_case.refused(
+        "a level through which nothing goes",
+        interconnect(source(nodeLabels={}), levels=[{"name": "block", "bandwidth": "0Gb/s"}]),
+        "spec.levels[0].bandwidth",
+        "should match",
+    )
     yield crd_case.refused(
         "a bandwidth without a unit",
         interconnect(source(nodeLabels={}), nodeBandwidth="400"),

@@ -82,7 +82,7 @@ def test_names_may_be_in_any_script(tmp_path: pathlib.Path) -> None:
         ((HEAD + ROW).encode("utf-16"), "line 1: is not UTF-8"),
         ((HEAD + ROW).encode("utf-16-le"), "line 1: has a NUL byte"),
         (HEAD.replace("\n", "\r") + ROW, "is no CSV"),
-        (HEAD + "x" * (1 << 20) + "\n", "line 2: longer than 1048576 bytes"),
+        (HEAD + "x" * (1 << 20) + "\n", "line 2: longer than 1,048,576 bytes"),
         (files.packed(HEAD + ROW * 999)[:-30], "the gzip data end early; fetch the file again"),
         (files.packed(HEAD + ROW)[:5], "the gzip data end early"),
         (files.packed(HEAD + ROW) + b"rest", "the gzip data are damaged"),

@@ -6,6 +6,7 @@ import pathlib
 from click.testing import CliRunner
 
 from lstqueue import cli
+from lstqueue.interconnect import sources
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 EXAMPLE = f"explicit:{ROOT}/examples/topology/interconnect.yaml"
@@ -39,6 +40,13 @@ def test_what_is_in_use_is_not_given_again(tmp_path: pathlib.Path) -> None:
     assert "line 1: 'srv1101'; give a node of the topology" in printed
 
 
+def test_what_would_fit_without_what_is_in_use_does_not_fit_now(tmp_path: pathlib.Path) -> None:
+    used = tmp_path / "used"
+    made = sources.read(TREE).domains
+    used.write_text("".join(f"{name} 8\n" for name in made.nodes), encoding="utf-8")
+    assert run(TREE, "--gang", "2x8", "--used", str(used)) == (1, "2x8: does not fit now\n")
+
+
 def test_more_than_a_node_has_or_a_node_twice_is_refused(tmp_path: pathlib.Path) -> None:
     used = tmp_path / "used"
     for told, said in (
@@ -63,10 +71,11 @@ def test_slices_share_a_leaf_group_and_ranks_go_on_from_the_leader() -> None:
 def test_a_gang_that_does_not_fit_exits_with_1() -> None:
     assert run(TREE, "--gang", "9x8", "--required", "leafgroup") == (
         1,
-        "9x8: does not fit in one leafgroup now\n",
+        "9x8: does not fit in one leafgroup even where nothing is in use; "
+        "ask for fewer pods or GPUs, or a wider level\n",
     )
     code, printed = run(TREE, "--gang", "9x8", "--required", "leafgroup", "-o", "json")
-    assert (code, json.loads(printed)) == (1, {"fits": False})
+    assert (code, json.loads(printed)) == (1, {"fits": False, "fits_when_empty": False})
 
 
 def test_options_that_cannot_be_used_say_what_would_be_right() -> None:

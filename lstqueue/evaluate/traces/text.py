@@ -67,7 +67,7 @@ def lines(path: pathlib.Path, *, longest: int = LONGEST) -> Iterator[str]:
 
 def _text(path: pathlib.Path, number: int, chunk: bytes, longest: int) -> str:
     if len(chunk) > longest:
-        raise problem(path, f"longer than {longest} bytes; a trace has one job a line", line=number)
+        raise problem(path, f"longer than {longest:,} bytes; give a file of shorter lines", line=number)
     if number == 1:
         chunk = chunk.removeprefix(_BOM)
     try:

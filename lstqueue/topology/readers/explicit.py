@@ -59,18 +59,23 @@ def _vertex(graph: Graph, item: Mapping[str, object], where: str) -> str:
     """Add a vertex; return the name of the node that it is a part of, "" for none."""
     fields.only(item, ("name", "kind", "node"), where)
     name = fields.name(item.get("name"), f"{where}.name")
-    kind = item.get("kind", "node")
+    kind = _or(item.get("kind"), "node")
     if kind not in graphs.KINDS:
         raise TopologyError(
             f"{where}.kind", f"is {fields.shown(kind)}; write one of {', '.join(graphs.KINDS)}"
         )
     if name in graph:
         raise TopologyError(f"{where}.name", f"{name!a} is there twice; give each its own")
-    if kind not in graphs.PARTS and "node" in item:
+    if kind not in graphs.PARTS and item.get("node") is not None:
         raise TopologyError(f"{where}.node", "is for kinds nic and gpu; remove it")
     owner = fields.name(item.get("node"), f"{where}.node") if kind in graphs.PARTS else ""
     graphs.add(graph, name, str(kind), node=owner)
     return owner
+
+
+def _or(value: object, default: object) -> object:
+    """What nothing is said of, or null as Kubernetes has it, is the default."""
+    return default if value is None else value
 
 
 def _link(graph: Graph, item: Mapping[str, object], where: str, left_out: list[LeftOut]) -> None:
@@ -84,15 +89,17 @@ def _link(graph: Graph, item: Mapping[str, object], where: str, left_out: list[L
     for end in ends:
         if end not in graph:
             raise TopologyError(f"{where}.between", f"names {end!a}, which is not in nodes; add it there")
-    count = item.get("count", 1)
+    count = _or(item.get("count"), 1)
     if type(count) is not int or not 1 <= count <= _MOST_CABLES:
         raise TopologyError(f"{where}.count", f"is {fields.shown(count)}; write 1 to {_MOST_CABLES}")
-    healthy = item.get("healthy", True)
+    healthy = _or(item.get("healthy"), True)
     if not isinstance(healthy, bool):
         raise TopologyError(f"{where}.healthy", f"is {fields.shown(healthy)}; write true or false")
     speed = rates.bandwidth(item.get("bandwidth"), f"{where}.bandwidth") * count
     late = rates.latency(item.get("latency"), f"{where}.latency")
     if not healthy:
         left_out.append(LeftOut(f"{ends[0]} to {ends[1]}", "is not healthy, and counts as not there"))
-    if ends[0] != ends[1]:
+    if ends[0] == ends[1]:
+        left_out.append(LeftOut(f"{ends[0]} to {ends[1]}", "has one end twice; name the other, or remove it"))
+    else:
         graphs.link(graph, ends[0], ends[1], speed, latency=late, healthy=healthy)

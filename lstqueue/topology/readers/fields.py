@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from lstqueue.topology.domains import LeftOut
 from lstqueue.topology.found import TopologyError
 
 LONGEST = 253
@@ -40,8 +41,12 @@ def name(value: object, where: str) -> str:
     Raises:
         TopologyError: It is none.
     """
-    if not isinstance(value, str) or not value.strip() or len(value) > LONGEST or not value.isprintable():
+    if value is not None and not isinstance(value, str | Mapping | list | tuple):
+        raise TopologyError(where, f"is {shown(value)} and no text; write the name in quotes")
+    if not isinstance(value, str) or not value.strip() or len(value) > LONGEST:
         raise TopologyError(where, f"is {shown(value)}; write a name of 1 to {LONGEST} characters")
+    if not value.isprintable():
+        raise TopologyError(where, f"is {shown(value)}, of which a part cannot be printed; remove that")
     return value.strip()
 
 
@@ -68,7 +73,18 @@ def shown(value: object) -> str:
     if isinstance(value, int) and abs(value) > 1 << 53:
         return "a very large number"
     text = str(value)
-    return ascii(value) if len(text) <= LONGEST else "very long"
+    if len(text) > LONGEST:
+        return "very long"
+    return ascii(value) if isinstance(value, str | int | float) else ascii(text)
+
+
+def strange(objects: Sequence[object]) -> list[LeftOut]:
+    """What of a list of objects is none."""
+    return [
+        LeftOut(f"items[{index}]", f"is {shown(item)} and no object; remove it")
+        for index, item in enumerate(objects)
+        if not isinstance(item, Mapping)
+    ]
 
 
 def kinds(objects: Sequence[object], kind: str) -> list[Mapping[str, object]]:

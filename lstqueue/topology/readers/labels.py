@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lstqueue.topology import found as finds
 from lstqueue.topology.domains import LeftOut
 from lstqueue.topology.found import Found, Said, TopologyError
-from lstqueue.topology.readers import presets
+from lstqueue.topology.readers import fields, presets
 from lstqueue.topology.readers.presets import Key
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -65,16 +65,16 @@ def read(objects: Sequence[object], keys: Sequence[Key] = (), origin: str = "") 
     return columns(labelled, [*places, *used], notes=tuple(notes))
 
 
-def nodes(objects: Iterable[object]) -> Labelled:
+def nodes(objects: Sequence[object]) -> Labelled:
     """Pick the nodes out of objects of any kind.
 
     Raises:
         TopologyError: There is none, or too many.
     """
     found: dict[str, Mapping[str, str]] = {}
-    left_out: list[LeftOut] = []
+    left_out = fields.strange(objects)
     for index, item in enumerate(objects):
-        if not isinstance(item, Mapping) or item.get("kind", "Node") != "Node":
+        if not isinstance(item, Mapping) or (item.get("kind") or "Node") != "Node":
             continue
         metadata = item.get("metadata")
         name = metadata.get("name") if isinstance(metadata, Mapping) else None
@@ -84,12 +84,28 @@ def nodes(objects: Iterable[object]) -> Labelled:
         elif name in found:
             left_out.append(LeftOut(name, "is there twice, and the first counts; remove one"))
         else:
-            its = labels if isinstance(labels, Mapping) else {}
-            found[name] = {key: value for key, value in its.items() if isinstance(value, str)}
+            found[name] = _strings(labels, name, left_out)
     finds.within(found)
     if not found:
         raise TopologyError("", "has no Node; give what `kubectl get nodes -o json` (or yaml) prints")
     return Labelled(found, tuple(left_out))
+
+
+def _strings(labels: object, name: str, left_out: list[LeftOut]) -> Mapping[str, str]:
+    """The labels of a node; those that are none are told."""
+    if labels is None:
+        return {}
+    if not isinstance(labels, Mapping):
+        left_out.append(LeftOut(name, f"has {fields.shown(labels)} for labels; write an object"))
+        return {}
+    found = {}
+    for key, value in labels.items():
+        if isinstance(key, str) and isinstance(value, str):
+            found[key] = value
+        else:
+            why = f"has a label {fields.shown(key)} that is {fields.shown(value)}; write it in quotes"
+            left_out.append(LeftOut(name, why))
+    return found
 
 
 def columns(labelled: Labelled, keys: Sequence[Key], notes: tuple[str, ...] = ()) -> Found:

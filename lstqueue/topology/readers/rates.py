@@ -19,13 +19,16 @@ def bandwidth(value: object, where: str) -> int:
     """Return MB/s one way; 0 where none is said.
 
     Raises:
-        TopologyError: It is none.
+        TopologyError: It is none, or nothing goes through.
     """
     if value is None:
         return 0
     match = _RATE.fullmatch(value.strip()) if isinstance(value, str) else None
     if not match:
         raise TopologyError(where, f"is {fields.shown(value)}; write such as 400Gb/s or 50GB/s, one way")
+    if not int(match[1]):
+        why = "leave it out where it is unknown, and a cable that is dead"
+        raise TopologyError(where, f"is {fields.shown(value)}, which carries nothing; {why}")
     return int(match[1]) * _MEGABYTES[match[2]]
 
 

@@ -14,6 +14,7 @@ from lstqueue.topology.found import Found, TopologyError
 from lstqueue.topology.readers import blocks, hostlist, tree
 
 _WORD = re.compile(r'([A-Za-z]+)\s*=\s*("[^"]*"|\S*)')
+_NAMES = {"switchname": "SwitchName", "blockname": "BlockName"}
 _KEYS = {"switchname", "blockname", "nodes", "switches", "linkspeed", "blocksizes"}
 
 
@@ -27,16 +28,21 @@ def read(lines: Iterable[str]) -> Found:
     sizes = ""
     for where, line in _logical(lines):
         words = _words(where, line)
-        name = words.get("switchname") or words.get("blockname")
-        if "blocksizes" in words:
-            sizes = words["blocksizes"]
-        if not name:
+        key = next((key for key in _NAMES if key in words), "")
+        sizes = words.get("blocksizes", sizes)
+        if not key:
             if "blocksizes" not in words:
                 raise TopologyError(
                     where, "has neither SwitchName nor BlockName; write one, or remove the line"
                 )
             continue
-        made.what = "block" if "blockname" in words else made.what
+        name = words[key]
+        if not name:
+            raise TopologyError(where, f"has a {_NAMES[key]} without anything; write a name")
+        made.what = _NAMES[key].removesuffix("Name").lower() if not made.wheres else made.what
+        if made.what not in key:
+            first = next(iter(made.wheres.values()))
+            raise TopologyError(where, f"has a {_NAMES[key]}, and {first} a {made.what}; a file has one kind")
         if not made.add(name, where):
             continue
         nodes, children = (_expand(where, words.get(key, "")) for key in ("nodes", "switches"))
@@ -72,6 +78,10 @@ def _words(where: str, line: str) -> dict[str, str]:
         key = match[1].lower()
         if line[end : match.start()].strip() or key not in _KEYS:
             break
+        if _WORD.match(match[2]):  # blanks may stand behind an equals sign, so the next word was taken
+            raise TopologyError(
+                where, f"has a {match[1]} without anything; write it, or leave {match[1]} out"
+            )
         found[key] = match[2].strip('"')
         end = match.end()
     if line[end:].strip():

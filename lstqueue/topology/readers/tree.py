@@ -81,7 +81,7 @@ def found(
     """Make levels of a tree; `heights` where the source says them, else they follow from what is in what.
 
     Raises:
-        TopologyError: A domain lies in itself, or there are too many levels or nodes.
+        TopologyError: A domain lies in itself, there are too many levels or nodes, or no node at all.
     """
     within(tree.homes)
     for child in [child for child in tree.parents if child not in tree.wheres]:
@@ -89,6 +89,9 @@ def found(
         tree.left_out.append(LeftOut(f"{tree.what} {child}", why))
     counted = _heights(tree)
     height = counted if heights is None else heights
+    if not tree.homes:
+        odd = f" ({tree.left_out[0].name} {tree.left_out[0].reason})" if tree.left_out else ""
+        raise TopologyError("", f"has no node in any {tree.what}{odd}; list the nodes of each")
     columns: dict[int, dict[str, str]] = {}
     above: dict[str, list[str]] = {}
     for node, home in tree.homes.items():

@@ -7,6 +7,7 @@ nodes. Which patterns are taken is for `patterns` to say.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from lstqueue.topology.domains import LeftOut
 from lstqueue.topology.found import Found, TopologyError, known
@@ -49,7 +50,7 @@ def read(objects: Sequence[object]) -> Found:
     _check_tiers(made, tiers)
     found = tree.found(made, lambda tier: titles.get(tier, f"tier-{tier}"), heights=tiers)
     if nodes is None:
-        return found
+        return replace(found, left_out=(*found.left_out, *fields.strange(objects)))
     outside = sorted(nodes.nodes.keys() - set(found.nodes))
     lacking = [LeftOut(node, "is in no HyperNode; add it to one") for node in outside]
     left_out = (*found.left_out, *nodes.left_out, *lacking)
@@ -58,7 +59,10 @@ def read(objects: Sequence[object]) -> Found:
 
 def _tier(value: object, name: str) -> int:
     if type(value) is not int or not 0 <= value <= _MOST_TIER:
-        raise TopologyError(f"HyperNode {name}: spec.tier", f"is {fields.shown(value)}; write a whole number")
+        raise TopologyError(
+            f"HyperNode {name}: spec.tier",
+            f"is {fields.shown(value)}; write a whole number of 0 to {_MOST_TIER:,}",
+        )
     return value
 
 
