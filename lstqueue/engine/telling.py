@@ -48,7 +48,8 @@ def _update(known: kept.Kept, here: standing.Standing) -> model.Update | None:
         judged = verdict.waiting(here, code, seen, why, promised=_soonest(known, job))
     judged = verdict.unless_given_up(judged, here)
     doubt = verdict.CLOSED if code in verdict.CLOSES else known.promised.doubts.get(job.uid)
-    judged = verdict.promised(judged, holds=known.promised.holds(job.uid), doubt=doubt)
+    holds = known.promised.holds(job.uid)
+    judged = verdict.promised(judged, job.deadline, known.now, holds=holds, doubt=doubt)
     since = job.since if placed else known.now
     closely = restate or (placed and judged.level in verdict.BY_EARLIER_ENDS)
     moved = verdict.differs(told.verdict, judged, since=since, config=known.config, closely=closely)

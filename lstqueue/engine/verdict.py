@@ -6,13 +6,15 @@
 | UNLIKELY | the forecast with expected run times ends after D, or sees no start |
 | AT_RISK | the latest of the three forecasts ends after D, the job is given up, or its slot is in doubt |
 | LIKELY | all three hold |
-| FEASIBLE | it owns a slot (`promises`), whatever the forecast says |
+| FEASIBLE | it owns a slot (`promises`); its forecast ends by D, whatever it would be without the slot |
 | UNKNOWN | no deadline, no estimate, or not forecast |
 
 Between forecasts a verdict stays as it was published, except that time alone makes it IMPOSSIBLE.
 """
 
 from __future__ import annotations
+
+import dataclasses
 
 from lstqueue.engine import fit, model, words
 from lstqueue.engine.outlook import Outlook
@@ -126,7 +128,9 @@ def unless_given_up(judged: model.Verdict, here: Standing) -> model.Verdict:
     return _as(judged, model.Level.AT_RISK, judged.reason)
 
 
-def promised(judged: model.Verdict, *, holds: bool, doubt: str | None = None) -> model.Verdict:
+def promised(
+    judged: model.Verdict, deadline: int | None, now: int, *, holds: bool, doubt: str | None = None
+) -> model.Verdict:
     """The verdict of a job that owns a slot, or of one that owns none, whatever it was told before.
 
     As long as it could not have the slot as things are (`doubt` says why) its deadline is as good as at risk.
@@ -135,8 +139,22 @@ def promised(judged: model.Verdict, *, holds: bool, doubt: str | None = None) ->
         worse = judged.level is model.Level.IMPOSSIBLE
         return judged if worse else _as(judged, model.Level.AT_RISK, _IN_DOUBT + doubt if doubt else "", None)
     if holds:
-        return _as(judged, model.Level.FEASIBLE, _PROMISED, None)
+        return _as(_in_time(judged, deadline, now), model.Level.FEASIBLE, _PROMISED, None)
     return _TOO_FAR if tells_of_slot(judged) else judged
+
+
+def _in_time(judged: model.Verdict, deadline: int | None, now: int) -> model.Verdict:
+    """The verdict with a forecast that ends by the deadline, and starts as much earlier as that takes.
+
+    A forecast plays the line without its slots, so of who owns one it may be later than what is promised.
+    """
+    if deadline is None or judged.finish is None or judged.finish[1] <= deadline:
+        return judged
+    finish, start = (min(judged.finish[0], deadline), deadline), judged.start
+    if start is not None and start[1] > now:
+        latest = max(now, start[1] - (judged.finish[1] - deadline))
+        start = (min(start[0], latest), latest)
+    return dataclasses.replace(judged, start=start, finish=finish)
 
 
 def given_up(judged: model.Verdict, reason: str) -> model.Verdict:

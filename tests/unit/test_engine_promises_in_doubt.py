@@ -55,6 +55,22 @@ def test_what_can_be_had_stays_promised() -> None:
     assert (level(plan), lost(plan)) == (model.Level.FEASIBLE, [])
 
 
+def test_the_forecast_of_what_is_promised_ends_by_the_deadline() -> None:
+    waiting, in_line = owner(), owner(slot=None)
+    assert waiting.deadline is not None
+    unpromised = told(decide.decide(world(in_line), NOW, dataclasses.replace(CONFIG, promising=False)))
+    promised = told(decided(world(waiting)))
+    assert unpromised is not None
+    assert unpromised.finish is not None
+    assert unpromised.finish[1] > waiting.deadline
+    assert promised is not None
+    assert promised.finish is not None
+    assert promised.start is not None
+    assert promised.finish[1] == waiting.deadline
+    assert promised.start[1] <= waiting.deadline - HI
+    assert promised.start[0] <= promised.start[1]
+
+
 @pytest.mark.parametrize(
     ("edit", "cause", "why"),
     [
