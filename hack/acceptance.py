@@ -159,6 +159,8 @@ ABLATIONS: Mapping[str, str] = {
     "as it is": "lst",
     "nobody shed": "lst:shedding=false",
     "the shed count once": "lst:shed_weight=1",
+    "who is given up counts its whole width": "lst:shed_width=1.0",
+    "no more may be asked for a near deadline": "lst:shed_extra=0.0",
     "the late keep their band": "lst-no-demotion",
     "no reservations": "lst:reserve_most=0",
     "guests on what a reservation leaves of a node": "lst:reserve_whole=false",
@@ -168,6 +170,8 @@ ABLATIONS: Mapping[str, str] = {
     "trigger without a share of the run time": "lst:trigger_share=0.0",
     "no wait for checkpoints": f"lst:unsaved_most={1 << 40}",
     "no margin of harm": "lst:harm_margin=0",
+    "nobody moved": "lst:moving=false",
+    "suspended in vain again and again": f"lst:wasted_most={1 << 40}",
 }
 """Policies that are `lst` but for one rule, by what is changed."""
 

@@ -115,6 +115,11 @@ class Flock:
         """The nodes that they hold."""
         return np.concatenate([np.zeros(0, dtype=np.int64), *(part.nodes for part in self.releases)])
 
+    @functools.cached_property
+    def amounts(self) -> Ints:
+        """What is held there, by resource: `amounts[resource, e]`."""
+        return np.concatenate([part.amounts for part in self.releases], axis=1)
+
 
 class Roll:
     """Makes the flocks of one queue or cohort (`names` are those of its queues), each from the one before.

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lstqueue.engine import (
+    gangs,
     kept,
     model,
     order,
@@ -71,6 +72,63 @@ def _placed(known: kept.Kept, left: room.Room, job: model.Job) -> list[room.Rele
         return None
     taken = there.place(alone.gang)
     return None if taken is None else room.release_after(job.queue, taken, there)
+
+
+def _is_cheap(known: kept.Kept, turn: order.Turn, herd: victims.Herd, movers: Mask, others: Mask) -> bool:
+    """Whether room for the gang's largest pods could be made by moves of `Config.move_share` at most.
+
+    Reckoned from below, node by node: what is missing there for one pod more once `others` have left has to
+    be held by who moves. Where that is too much already no search helps, and on a full cluster it mostly is.
+    """
+    ledger, member = known.free.ledger, turn.gang.members[0]
+    most = int(known.config.move_share * turn.gang.share) + np.count_nonzero(
+        movers
+    )  # shares are rounded down
+    without = _freed(ledger, herd, others)
+    empty = _freed(ledger, herd, movers | others)
+    return any(
+        _least_share(ledger, option.row, member.count, without, empty) <= most for option in member.options
+    )
+
+
+def _freed(ledger: capacity.Ledger, herd: victims.Herd, gone: Mask) -> Ints:
+    """What is free, `[resource, node]`, once some of a herd have left."""
+    flock, free = herd.flock, ledger.free.copy()
+    held = gone[flock.owner]
+    for row, more in zip(free, flock.amounts[:, held], strict=True):
+        np.add.at(row, flock.columns[held], more)
+    return free
+
+
+def _least_share(ledger: capacity.Ledger, row: int, count: int, without: Ints, empty: Ints) -> int:
+    """What those who move must hold at least, in ppm of all there is, for `count` pods of a row to fit.
+
+    `capacity.MANY`, more than all, when these do not fit even then.
+    """
+    fit = functools.partial(_fit, ledger, row)
+    now, then = fit(without), fit(empty)
+    lacks = count - int(now.sum())
+    if lacks <= 0:
+        return 0
+    if then.sum() < count:
+        return capacity.MANY
+    more = then > now
+    most = 0
+    for resource in ledger.rows.amounts[:, row].nonzero()[0].tolist():
+        need = int(ledger.rows.amounts[resource, row])
+        missing = np.sort(np.clip((now[more] + 1) * need - without[resource, more], 0, need))[:lacks]
+        total = int(missing.sum()) + (lacks - len(missing)) * need
+        most = max(most, total * gangs.PPM // max(int(ledger.rows.allocatable[resource].sum()), 1))
+    return most
+
+
+def _fit(ledger: capacity.Ledger, row: int, free: Ints) -> Ints:
+    """How many pods of a row fit on each node where so much is free."""
+    fits = ledger.limit[row]
+    for resource in ledger.rows.amounts[:, row].nonzero()[0].tolist():
+        fits = np.minimum(fits, free[resource] // ledger.rows.amounts[resource, row])
+    most: Ints = np.maximum(fits, 0)
+    return most
 
 
 @dataclass(slots=True)
@@ -129,6 +187,8 @@ class Moves:
             return None
         movers = allowed(who, herd, config) & could & ~herd.claimed & ~others
         movers[[i for i in movers.nonzero()[0].tolist() if not self._is_placeable(herd.here[i].job)]] = False
+        if not movers.any() or not _is_cheap(self.known, turn, herd, movers, others):
+            return None
         losses = functools.partial(herd.losses, who)
         near = self._near(turn, herd, movers | others)
         movers, others = movers & near, others & near
