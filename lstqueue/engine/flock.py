@@ -8,7 +8,7 @@ explanations stay true. What the columns mean for a victim at some moment is the
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ class Figures(NamedTuple):
     preemptible: bool
     wasted: int
     cap: int
-    suspended: int
+    filled: int
     share: int
 
 
@@ -58,9 +58,14 @@ def figures(one: Standing, queue: model.Queue, capacity: Capacity) -> Figures:
         preemptible=job.movable,
         wasted=job.wasted,
         cap=queue.cap,
-        suspended=len(job.suspensions),
+        filled=_filled(job.suspensions, queue.cap),
         share=capacity.share(job),
     )
+
+
+def _filled(suspensions: Sequence[int], cap: int) -> int:
+    """When a job came to be suspended as often as its cap allows, of its last times; NO_SLACK: it was not."""
+    return sorted(suspensions)[-cap] if 0 < cap <= len(suspensions) else NO_SLACK
 
 
 class Flock:
@@ -79,7 +84,7 @@ class Flock:
         self.band, self.tier, self.slack = rows["band"], rows["tier"], rows["slack"]
         self.finish, self.since, self.share = rows["finish"], rows["since"], rows["share"]
         self.checkpoint, self.restore, self.cap = rows["checkpoint"], rows["restore"], rows["cap"]
-        self.min_run, self.wasted, self.suspended = rows["min_run"], rows["wasted"], rows["suspended"]
+        self.min_run, self.wasted, self.filled = rows["min_run"], rows["wasted"], rows["filled"]
         self.runs, self.saves = rows["runs"].astype(np.bool_), rows["saves"].astype(np.bool_)
         self.preemptible = rows["preemptible"].astype(np.bool_)
 

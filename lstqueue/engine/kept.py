@@ -193,6 +193,11 @@ class Kept:
         """How a job in line stands."""
         return self.standings[turn.job.uid]
 
+    def windowed(self, turn: order.Turn) -> dict[int, int]:
+        """What windows that a job in line would meet, should it start now, leave of each slot of quota."""
+        queue = turn.gang.queue
+        return self.windows.least(queue, self.until(turn)) if self.windows.concern(queue) else {}
+
     def until(self, turn: order.Turn) -> int | None:
         """When a job in line would have left at the latest, should it start now (ms since the epoch)."""
         return windows.until(self.here(turn))

@@ -157,8 +157,10 @@ class Moves:
         `others` are the victims whom it may have wait; they need no other place.
         """
         known, config, flock = self.known, self.known.config, herd.flock
-        key = id(turn.gang), tuple(known.windows.least(turn.gang.queue, known.until(turn)).items())
-        if key in self._failed or not may(who, config):
+        if not may(who, config):
+            return None
+        key = id(turn.gang), tuple(known.windowed(turn).items())
+        if key in self._failed:
             return None
         most = config.move_share * turn.gang.share
         could: Mask = (flock.slack > NO_SLACK) & flock.preemptible & (herd.share <= most)

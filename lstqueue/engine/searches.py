@@ -40,7 +40,7 @@ class Search:
         searches of one `kind`. What windows leave that the job would meet bounds it besides, whoever leaves.
         """
         gang = turn.gang
-        windowed = self._known.windows.least(gang.queue, self._known.until(turn))
+        windowed = self._known.windowed(turn)
         key = id(gang), kind, tuple(windowed.items())
         failed = self._failed.get(key)
         if not mask.any() or (failed is not None and not (mask & ~failed).any()):

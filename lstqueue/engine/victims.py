@@ -156,14 +156,10 @@ class Herd:
 
     def _often(self) -> tuple[Mask, Ints]:
         """Who was suspended as often as the queue allows, and until when that counts."""
-        config, caps = self.config, self.flock.cap
-        often: Mask = caps == 0
-        freed: Ints = np.full(len(self.here), NEVER)
-        for i in ((self.flock.suspended >= caps) & ~often).nonzero()[0].tolist():
-            cap, since = int(caps[i]), self._now - config.cap_window
-            recent = sorted(time for time in self.here[i].job.suspensions if time > since)
-            if len(recent) >= cap:
-                often[i], freed[i] = True, recent[len(recent) - cap] + config.cap_window
+        window = self.config.cap_window
+        recently: Mask = self.flock.filled > self._now - window
+        freed: Ints = np.where(recently, self.flock.filled + window, NEVER)
+        often: Mask = recently | (self.flock.cap == 0)
         return often, freed
 
     def allowed(self, who: Candidate, *, even_claimed: bool = False) -> Mask:
