@@ -70,9 +70,9 @@ class JobRef(base.Model):
     """An existing object in the same namespace that is queued instead of groups."""
 
     api_version: Annotated[pydantic.StrictStr, pydantic.Field(max_length=317)]
-    """Its group and version; batch/v1."""
+    """Its group and version; batch/v1 or kubeflow.org/v1."""
     kind: Annotated[pydantic.StrictStr, pydantic.Field(max_length=63)]
-    """Its kind; Job."""
+    """Its kind; Job or PyTorchJob."""
     name: Annotated[
         pydantic.StrictStr,
         pydantic.Field(min_length=1, max_length=253, pattern="^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"),

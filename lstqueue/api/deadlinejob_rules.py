@@ -100,12 +100,13 @@ def _reference_is_frozen(new: Any, old: Any) -> bool:
 
 @RULES.rule(
     "spec.jobRef",
-    cel="self.apiVersion == 'batch/v1' && self.kind == 'Job'",
-    problem="only Jobs of batch/v1 can be referred to",
-    remedy="write apiVersion: batch/v1 and kind: Job, and queue anything else by the Jobs it makes",
+    cel="""(self.apiVersion == 'batch/v1' && self.kind == 'Job')
+        || (self.apiVersion == 'kubeflow.org/v1' && self.kind == 'PyTorchJob')""",
+    problem="only Jobs of batch/v1 and PyTorchJobs of kubeflow.org/v1 can be referred to",
+    remedy="write apiVersion and kind of one of these, and queue anything else by the Jobs it makes",
 )
 def _reference_is_to_a_job(new: Any, _old: Any) -> bool:
-    return bool(new["apiVersion"] == "batch/v1" and new["kind"] == "Job")
+    return (new["apiVersion"], new["kind"]) in (("batch/v1", "Job"), ("kubeflow.org/v1", "PyTorchJob"))
 
 
 @RULES.rule(

@@ -36,7 +36,7 @@ from lstqueue.embedded import (
     eventlog,
     pod_types,
 )
-from lstqueue.embedded.controllers import pods, work
+from lstqueue.embedded.controllers import pods, pytorchpods, work
 from lstqueue.embedded.store import Store
 from lstqueue.kube import port
 
@@ -87,7 +87,7 @@ class Audit:
         self._reaction = round(reaction_s * 1000)
         self._accounts = audit_accounts.Accounts()
         self._gangs: dict[str, audit_facts.Gang] = {}
-        self._claims = audit_claims.Claims(self._accounts, self._gangs, self._pod_of)
+        self._claims = audit_claims.Claims(self._accounts, self._gangs, self._pods_of)
         self._queues: dict[str, audit_facts.Queue] = {}
         self._pods: dict[str, audit_facts.Pod] = {}
         self._late: work.WorkQueue[str] = work.WorkQueue(self._look_at_gang, errors)
@@ -336,11 +336,24 @@ class Audit:
         self._claims.settle(gang)
         self._watch(gang)
 
-    def _pod_of(self, namespace: str, job: str) -> pods.Amounts:
-        """Return what a pod of a user's own Job asks for, nothing where that is gone or makes no sense."""
-        raw = self._store.find(port.JOBS, namespace, job)
-        spec: port.Object = raw["spec"]["template"]["spec"] if raw is not None else {}
-        return {} if not spec or pod_types.problem(spec) else pods.requests(spec)
+    def _pods_of(self, gang: audit_facts.Gang) -> dict[str, pods.Amounts]:
+        """Return by group what pods of a user's own job ask for, nothing where that makes no sense."""
+        found = self._job_of(gang.namespace, gang.job)
+        if found is None:
+            return {}
+        specs = {"pods": (found["spec"].get("template") or {}).get("spec")}
+        if gang.job[0] == port.PYTORCH_JOBS.kind:
+            roles = pytorchpods.replicas(found)
+            specs = {role.lower(): pytorchpods.build(found, role, 0)["spec"] for role in roles}
+        return {
+            group: {} if not spec or pod_types.problem(spec) else pods.requests(spec)
+            for group, spec in specs.items()
+        }
+
+    def _job_of(self, namespace: str, job: tuple[str, str]) -> port.Object | None:
+        kind, name = job
+        resource = port.PYTORCH_JOBS if kind == port.PYTORCH_JOBS.kind else port.JOBS
+        return self._store.find(resource, namespace, name) if name else None
 
     def _queue_of(self, raw: port.Object) -> str:
         """Return the queue a job names, or its namespace does."""
@@ -421,9 +434,9 @@ class Audit:
 
     def _look_at_orphan(self, uid: str) -> None:
         pod = self._pods[uid]
-        job = self._store.find(port.JOBS, pod.namespace, pod.job) if pod.job else None
+        job = self._job_of(pod.namespace, pod.job)
         if job is not None and pods.controller_of(job, "DeadlineJob") is None:
-            # A user's own Job may go on without its DeadlineJob.
+            # A user's own job may go on without its DeadlineJob.
             return
         problems = [f"pod {pod.name} is still there without its DeadlineJob {pod.gang}"]
         known = pod.gang in self._gangs or pod.deleting

@@ -27,11 +27,11 @@ class Claims:
         self,
         accounts: audit_accounts.Accounts,
         gangs: Mapping[str, audit_facts.Gang],
-        pod_of: Callable[[str, str], pods.Amounts],
+        pods_of: Callable[[audit_facts.Gang], Mapping[str, pods.Amounts]],
     ) -> None:
         self._accounts = accounts
         self._gangs = gangs
-        self._pod_of = pod_of
+        self._pods_of = pods_of
         self._reserved: dict[str, Sums] = {}
         self._claimers: dict[str, set[str]] = {}
 
@@ -67,13 +67,12 @@ class Claims:
 
     def _wanted(self, gang: audit_facts.Gang, claim: audit_facts.Claim) -> Sums:
         needs: Sums = {}
-        requests = dict(gang.members)
-        own = self._pod_of(gang.namespace, gang.job) if gang.referenced else {}
+        requests = self._pods_of(gang) if gang.referenced else dict(gang.members)
         for group, node, pool, count in claim.places:
             places: tuple[str | Quota, ...] = (node, *self._accounts.charged(gang.queue, pool))
             for place in places:
                 need = needs.setdefault(place, Counter())
-                for name, amount in requests.get(group, own).items():
+                for name, amount in requests.get(group, {}).items():
                     need[name] += count * amount
         for uid, _ in claim.victims:
             for held, amounts in self._has(self._gangs.get(uid)):

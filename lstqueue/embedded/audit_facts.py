@@ -32,7 +32,8 @@ Place = tuple[str, str]
 class Pod:
     """A pod; `gang` is empty for those that are not ours, `rank` -1 where it cannot be told.
 
-    `job` names the Job that controls it; at `admitted_at` (ms) that was written which lets it use its quota.
+    `job` is the kind and name of what controls it; at `admitted_at` (ms) that was written which lets it use
+    its quota.
     """
 
     uid: str
@@ -43,7 +44,7 @@ class Pod:
     group: str
     index: int
     restart: int
-    job: str = ""
+    job: tuple[str, str] = ("", "")
     rank: int = -1
     attempt: int = -1
     node: str = ""
@@ -92,11 +93,19 @@ def pod(raw: port.Object) -> Pod:
         gang=labels.get(names.LABEL_JOB, ""),
         group=labels.get(names.LABEL_GROUP, ""),
         index=-1 if index is None else index,
-        job=(pods.controller_of(raw, "Job") or {}).get("name", ""),
+        job=_controller(raw),
         restart=_number(labels.get(names.LABEL_RESTART)),
     )
     found.learn(raw)
     return found
+
+
+def _controller(raw: port.Object) -> tuple[str, str]:
+    for kind in (port.JOBS.kind, port.PYTORCH_JOBS.kind):
+        owner = pods.controller_of(raw, kind)
+        if owner is not None:
+            return kind, str(owner["name"])
+    return "", ""
 
 
 def gang_of(raw: port.Object) -> str:
@@ -186,15 +195,15 @@ class Gang:
     `staying` the pods that use capacity and are not asked to leave. `claimed` is its latest claim, which
     ended at `unclaimed_at` if it did; `queue` is the one whose quota it claims. At `begun_at`
     the first pod of its present attempt and restart was let go. Times are in ms. One that is
-    `referenced` speaks for a user's own Job, `job` by name: it has no members of its own, its pods have the
-    ranks they are stamped with, and what is reserved for those that are not there is what it claims.
+    `referenced` speaks for a user's own job, `job` by kind and name: it has no members of its own, its pods
+    have the ranks they are stamped with, and what is reserved for those that are not there is what it claims.
     """
 
     uid: str
     key: str
     members: tuple[tuple[str, pods.Amounts], ...]
     offsets: Mapping[str, int]
-    job: str = ""
+    job: tuple[str, str] = ("", "")
     now: Standing = Standing()
     admissions: dict[int, tuple[str, Mapping[int, Place]]] = field(default_factory=dict)
     pods: dict[int, dict[str, Pod]] = field(default_factory=dict)
@@ -221,7 +230,12 @@ class Gang:
     @property
     def referenced(self) -> bool:
         """Whether it speaks for a user's own Job."""
-        return bool(self.job)
+        return bool(self.job[1])
+
+    @property
+    def may_leave_pods(self) -> bool:
+        """Whether its controller may leave pods running when it has ended, which nobody else may end."""
+        return self.job[0] == port.PYTORCH_JOBS.kind and self.now.phase in ("Succeeded", "Failed")
 
     @property
     def size(self) -> int:
@@ -255,6 +269,7 @@ class Gang:
 def gang(raw: port.Object) -> Gang:
     """Read a DeadlineJob for the first time; its groups never change."""
     meta, spec = raw["metadata"], raw["spec"]
+    ref = spec.get("jobRef") or {}
     members: list[tuple[str, pods.Amounts]] = []
     offsets: dict[str, int] = {}
     for group in spec.get("groups") or ():
@@ -268,7 +283,7 @@ def gang(raw: port.Object) -> Gang:
         key=f"{meta['namespace']}/{meta['name']}",
         members=tuple(members),
         offsets=offsets,
-        job=(spec.get("jobRef") or {}).get("name", ""),
+        job=(ref.get("kind", ""), ref.get("name", "")),
     )
 
 

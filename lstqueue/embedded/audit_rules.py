@@ -154,7 +154,7 @@ def overdue(
         yield STARTING, limit + reaction, words
     elif phase == "Running" and covered < size:
         yield INCOMPLETE, gang.since[INCOMPLETE] + reaction, f"still Running with {members}"
-    elif phase != "Running" and gang.staying:
+    elif phase != "Running" and gang.staying and not gang.may_leave_pods:
         words = f"{len(gang.staying)} pods of {size} stay bound in phase {phase or 'none'}"
         yield STAYING, gang.since[STAYING] + reaction, words
 
@@ -166,5 +166,5 @@ def conditions(gang: audit_facts.Gang) -> dict[str, bool]:
         STARTING: phase == "Admitted",
         UNBOUND: phase == "Admitted" and len(gang.covered) < gang.size,
         INCOMPLETE: phase == "Running" and len(gang.covered) < gang.size,
-        STAYING: phase not in audit_facts.OWNING and bool(gang.staying),
+        STAYING: phase not in audit_facts.OWNING and bool(gang.staying) and not gang.may_leave_pods,
     }

@@ -226,7 +226,7 @@ _VIEWS: Mapping[port.Resource, View] = MappingProxyType(
 
 def view(kind: kinds.Kind) -> View:
     """The columns of a kind."""
-    return _of_definition(kind.resource.kind) if kind.custom else _VIEWS.get(kind.resource, _PLAIN)
+    return _of_definition(kind.resource.kind) if kind.own else _VIEWS.get(kind.resource, _PLAIN)
 
 
 @lru_cache(maxsize=64)

@@ -19,6 +19,7 @@ from lstqueue.embedded import (
     admission_job,
     admission_own,
     admission_pod,
+    admission_pytorch,
     limits,
     quotas,
     resources,
@@ -47,7 +48,7 @@ class Kind:
     is the exception for Nodes, which kubelets register with a status. `status_metadata`: /status writes
     labels and annotations too, as for built-in kinds. `generation`: metadata.generation counts spec changes.
     `unconditional`: PUT without resourceVersion is allowed. `upsert`: PUT creates. `orphans`: a DELETE that
-    states no propagation policy leaves the dependents.
+    states no propagation policy leaves the dependents. `foreign`: somebody else's definition made it.
     """
 
     resource: port.Resource
@@ -62,6 +63,7 @@ class Kind:
     upsert: bool = False
     orphans: bool = False
     read_only: bool = False
+    foreign: bool = False
     subresources: tuple[str, ...] = ()
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=_fields)
 
@@ -75,6 +77,11 @@ class Kind:
     @property
     def custom(self) -> bool:
         """Whether it is defined by a CustomResourceDefinition; bodies then have to state their kind."""
+        return self.own or self.foreign
+
+    @property
+    def own(self) -> bool:
+        """Whether it is one of lstqueue's, whose definition is here."""
         return self.resource.group == names.GROUP
 
     @property
@@ -160,6 +167,14 @@ _ROWS = (
         short_names=("cj",),
         categories=("all",),
         generation=True,
+    ),
+    Kind(
+        port.PYTORCH_JOBS,
+        admission_pytorch.RULES,
+        status_metadata=False,
+        generation=True,
+        unconditional=False,
+        foreign=True,
     ),
     Kind(port.RESOURCE_QUOTAS, quotas.RULES, short_names=("quota",)),
     Kind(resources.LIMIT_RANGES, limits.LIMIT_RANGE, short_names=("limits",), status=False),

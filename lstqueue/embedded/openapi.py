@@ -121,12 +121,12 @@ def _own_schema(kind: str) -> port.Object:
 
 
 def _schema(kind: kinds.Kind) -> port.Object:
-    if kind.custom:
+    if kind.own:
         found: port.Object = dict(_own_schema(kind.resource.kind))
     else:
         found = {
             "type": "object",
-            "description": "A built-in kind. The embedded API describes its metadata only; the Kubernetes "
+            "description": "A kind of somebody else's. The embedded API describes its metadata only; its own "
             "reference has its fields.",
         }
     properties = {

@@ -213,7 +213,7 @@ def _check_strictly(request: Request, target: targets.Target, body: object) -> N
     """With fieldValidation=Strict, refuse what pruning would silently drop. Built-in kinds prune nothing."""
     if request.parameters.text("fieldValidation") != "Strict" or not isinstance(body, dict):
         return
-    if target.kind.custom and (unknown := admission_own.unknown_fields(target.kind.resource.kind, body)):
+    if target.kind.own and (unknown := admission_own.unknown_fields(target.kind.resource.kind, body)):
         fields = ", ".join(f'unknown field "{field}"' for field in unknown)
         raise failures.bad_request(f"strict decoding error: {fields}")
 

@@ -13,7 +13,16 @@ from typing import Protocol
 
 from lstqueue.api import names
 from lstqueue.embedded import audit, clock, server, watches
-from lstqueue.embedded.controllers import cronjobs, garbage, jobs, kubelet, leases, nodes, scheduler
+from lstqueue.embedded.controllers import (
+    cronjobs,
+    garbage,
+    jobs,
+    kubelet,
+    leases,
+    nodes,
+    pytorchjobs,
+    scheduler,
+)
 from lstqueue.embedded.eventlog import Event
 from lstqueue.embedded.store import Store
 from lstqueue.kube import port
@@ -30,6 +39,7 @@ class _Controller(Protocol):
 _CONTROLLERS: tuple[Callable[[Store, list[Exception]], _Controller], ...] = (
     jobs.JobController,
     cronjobs.CronJobController,
+    pytorchjobs.PyTorchJobController,
     scheduler.Scheduler,
     kubelet.Kubelets,
     garbage.GarbageCollector,

@@ -73,6 +73,19 @@ def of_job(raw: Object) -> Work:
     return labelled(work, raw["metadata"])
 
 
+def of_roles(
+    templates: Mapping[str, Object], roles: Iterable[tuple[str, int]], policy: Object, meta: Object
+) -> Work:
+    """Return what a job is like whose pods play several roles; `policy` is how it is run."""
+    seconds = policy.get("activeDeadlineSeconds")
+    work = Work(
+        pods=digest(templates.values()),
+        size="+".join(str(count) for _, count in roles),
+        limit=1000 * seconds if seconds else None,
+    )
+    return labelled(work, meta)
+
+
 def labelled(work: Work, meta: Object) -> Work:
     """Return it with what the labels of its object say."""
     labels = meta.get("labels") or {}

@@ -45,6 +45,7 @@ class Role(enum.Enum):
 
 _ROLES: Mapping[tuple[str, str], Role] = {
     ("batch", "Job"): Role.UNIT,
+    ("kubeflow.org", "PyTorchJob"): Role.UNIT,
     ("batch", "CronJob"): Role.TRANSPARENT,
     (names.GROUP, "DeadlineJob"): Role.OURS,
     ("jobset.x-k8s.io", "JobSet"): Role.UNSUPPORTED,
@@ -52,7 +53,6 @@ _ROLES: Mapping[tuple[str, str], Role] = {
     ("ray.io", "RayJob"): Role.UNSUPPORTED,
     ("ray.io", "RayCluster"): Role.UNSUPPORTED,
     ("kubeflow.org", "MPIJob"): Role.UNSUPPORTED,
-    ("kubeflow.org", "PyTorchJob"): Role.UNSUPPORTED,
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): Role.UNSUPPORTED,
 }
 

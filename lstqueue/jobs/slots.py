@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lstqueue.jobs import batch, views
+from lstqueue.jobs import existing, views
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +34,20 @@ class Book:
         return [place for place in range(self.places) if place not in self.taken and place not in self.done]
 
 
-def book(view: batch.UnitView, pods: Iterable[views.PodView], places: int, *, attempt: int) -> Book:
+def book(view: existing.UnitView, pods: Iterable[views.PodView], places: int, *, attempt: int) -> Book:
     """Return how the pods of one Job stand to the `places` of its admission, or to those it would need.
 
     Pods that were let go in another attempt than this have none of them. A Job may ask for more pods than
     there can be; that many places are booked, and no more than an admission could have.
     """
     places = min(places, views.RANKS)
-    ours = (pod for pod in pods if pod.owner == view.uid and (pod.gated or pod.attempt == attempt))
+    ours = [pod for pod in pods if pod.owner == view.uid and (pod.gated or pod.attempt == attempt)]
     present = [pod for pod in ours if not pod.gone]
     taken = {pod.index: pod for pod in present if not pod.gated and 0 <= pod.index < places}
     waiting = tuple(sorted((pod for pod in present if pod.gated and not pod.deleting), key=_creation))
     if view.ranked:
-        done = frozenset(place for place in view.done if place < places)
+        through = {pod.index for pod in ours if view.by_pods and pod.succeeded}
+        done = frozenset(place for place in (view.done | through) if 0 <= place < places)
         ranks = {pod.index for pod in waiting} | taken.keys() | done
         return Book(places, taken, done, waiting, lacking=places - len(ranks & set(range(places))))
     needed = min(_wanted(view, present), places)
@@ -62,10 +63,12 @@ class Books:
     """
 
     def __init__(self) -> None:
-        self._of: tuple[batch.UnitView, tuple[views.PodView, ...], int, int] | None = None
+        self._of: tuple[existing.UnitView, tuple[views.PodView, ...], int, int] | None = None
         self._book: Book | None = None
 
-    def book(self, view: batch.UnitView, pods: Iterable[views.PodView], places: int, *, attempt: int) -> Book:
+    def book(
+        self, view: existing.UnitView, pods: Iterable[views.PodView], places: int, *, attempt: int
+    ) -> Book:
         """Return what `book` does."""
         of = (view, tuple(pods), places, attempt)
         # Tuples compare by identity first: projections that are the same are the same objects.
@@ -74,7 +77,7 @@ class Books:
         return self._book
 
 
-def next_in(view: batch.UnitView, booked: Book) -> list[tuple[int, views.PodView]]:
+def next_in(view: existing.UnitView, booked: Book) -> list[tuple[int, views.PodView]]:
     """Return the gated pods to let go now, with their places, in the order of the places.
 
     A gang goes as a whole: not before every place that is needed has its pod. Pods beyond the places, and
@@ -88,16 +91,19 @@ def next_in(view: batch.UnitView, booked: Book) -> list[tuple[int, views.PodView
     return list(zip(booked.free, booked.waiting, strict=False))
 
 
-def movable(view: batch.UnitView) -> bool:
-    """Whether a Job may be suspended for others: its pods can come back as they were.
+def movable(view: existing.UnitView, done: frozenset[int]) -> bool:
+    """Whether a job may be suspended for others: its pods can come back as they were.
 
-    Not so a gang in which a rank is through, for its others would wait for it for ever, and not a Job
-    without completions of which a pod has succeeded: its controller calls it complete when no pod is left.
+    Not so a gang in which a rank is through (of those `done`), for its others would wait for it for ever;
+    unless all of them come back, until that success is the whole gang's. And not a Job without completions of
+    which a pod has succeeded: its controller calls it complete when no pod is left.
     """
+    if view.by_pods:
+        return not view.deciding <= done
     return not view.finished if view.gang or view.total is None else True
 
 
-def _wanted(view: batch.UnitView, present: list[views.PodView]) -> int:
+def _wanted(view: existing.UnitView, present: list[views.PodView]) -> int:
     """Return how many pods a Job wants at once; one without completions replaces none after a success."""
     if view.total is None and view.succeeded:
         return sum(not pod.deleting for pod in present)

@@ -18,6 +18,10 @@ from lstqueue.topology import model
 Object = Mapping[str, Any]
 
 INDEX = "batch.kubernetes.io/job-completion-index"
+REPLICA_TYPE = "training.kubeflow.org/replica-type"
+REPLICA_INDEX = "training.kubeflow.org/replica-index"
+_REPLICATED = "PyTorchJob"
+"""The kind whose controller labels its pods with their roles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,8 @@ class PodView:
     `owner` is the UID of its controller. `index` is its completion index, -1 when it has none. `attempt` is
     -1 until it is ungated. `aim` is the node it was pinned to when it was ungated, `slot` the rank it was
     given and `charge` "queue/pool" as stamped then. `refused` says that a kubelet would not have it.
-    `created` (ms), and `owner_job`, the name of the Job that controls it, are kept while it is gated.
+    `created` (ms), and `maker`, the kind and name of what controls it, are kept while it is gated. `replica`
+    is its index in its group where that is a role of a job, -1 else.
     """
 
     uid: str
@@ -63,7 +68,8 @@ class PodView:
     pinning: Pinning | None = None
     created: int = 0
     slot: int = -1
-    owner_job: str = ""
+    maker: tuple[str, str] = ("", "")
+    replica: int = -1
 
     @property
     def gone(self) -> bool:
@@ -137,6 +143,8 @@ def pod(raw: Object) -> PodView:
     reason, message = _why(status, conditions)
     pinning = _pinning(spec) if ours else None
     let_go = bool(ours) and pinning is None
+    maker = _maker(meta)
+    replica = number(labels.get(REPLICA_INDEX), -1) if maker[0] == _REPLICATED else -1
     return PodView(
         uid=meta["uid"],
         namespace=meta["namespace"],
@@ -149,7 +157,8 @@ def pod(raw: Object) -> PodView:
         deleting="deletionTimestamp" in meta,
         job=ours,
         owner=_controller(meta),
-        group=labels.get(names.LABEL_GROUP, ""),
+        # Its controller has the word on its role: users may write the label of ours into a template.
+        group=labels.get(REPLICA_TYPE if replica >= 0 else names.LABEL_GROUP, ""),
         restart=counter(labels.get(names.LABEL_RESTART), 0),
         attempt=counter(labels.get(names.LABEL_ATTEMPT), -1) if let_go else -1,
         index=number(labels.get(INDEX) or annotations.get(INDEX), -1),
@@ -162,7 +171,8 @@ def pod(raw: Object) -> PodView:
         pinning=pinning,
         created=times.parse(meta["creationTimestamp"]) if pinning and meta.get("creationTimestamp") else 0,
         slot=number(annotations.get(names.ANNOTATION_RANK), -1) if let_go else -1,
-        owner_job=_job_name(meta) if pinning else "",
+        maker=maker if pinning else ("", ""),
+        replica=replica,
     )
 
 
@@ -242,12 +252,12 @@ def _controller(meta: Object, group: str = "") -> str:
     return ""
 
 
-def _job_name(meta: Object) -> str:
-    """Return the name of the Job that controls an object, "" where there is none."""
+def _maker(meta: Object) -> tuple[str, str]:
+    """Return the kind and the name of what controls an object, ("", "") where nothing does."""
     for reference in meta.get("ownerReferences") or ():
-        if reference.get("controller") and reference["kind"] == "Job":
-            return str(reference["name"])
-    return ""
+        if reference.get("controller"):
+            return str(reference["kind"]), str(reference["name"])
+    return "", ""
 
 
 def _requests(spec: Object) -> model.Resources:

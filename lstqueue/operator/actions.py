@@ -10,13 +10,13 @@ import contextlib
 from collections.abc import Callable
 
 from lstqueue.api import names
-from lstqueue.jobs import batch, inline
+from lstqueue.jobs import existing, inline, kinds
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
 from lstqueue.operator import commits, intake, ledger, outbox, skew, steps, units
 
 Urgency = outbox.Urgency
-Cleared = Callable[[ledger.Ledger, batch.UnitView], None]
+Cleared = Callable[[ledger.Ledger, existing.UnitView], None]
 """Called when a Job was deleted that its CronJob would have waited for."""
 _REMOVAL = 60_000
 """Ms after which a DeadlineJob that was deleted and is still there is deleted again."""
@@ -74,10 +74,11 @@ class Actions:
         """Have the API server say what it makes of a gang's pods."""
         job, templates = record.ledger, record.templates
         assert job.spec is not None
-        shape, existing = job.spec.shape, job.spec.ref is not None
+        shape, ref = job.spec.shape, job.spec.ref
+        adapter = None if ref is None else kinds.named(ref.api_version, ref.kind)
 
         async def run() -> None:
-            answer = await asked.ask(job.gang(), shape, templates, existing=existing)
+            answer = await asked.ask(job.gang(), shape, templates, adapter=adapter)
             spec = record.ledger.spec
             # The template of an existing Job may be edited while it is suspended: then it is asked anew.
             if spec is not None and spec.shape == shape:
@@ -234,8 +235,8 @@ class Actions:
             for patch in step.patches:
                 write = self._api.patch_status if patch.subresource else self._api.patch
                 raw = await write(patch.resource, patch.namespace, patch.name, patch.body)
-                if patch.resource == port.JOBS:
-                    self._cache.apply_job("MODIFIED", raw)
+                if (patch.resource.api_version, patch.resource.kind) in kinds.ADAPTERS:
+                    self._cache.apply_unit(patch.resource.kind, raw)
                     if step.sudden:
                         self._cache.units.was_suspended(raw["metadata"]["uid"], self._now())
                 elif patch.resource == port.PODS:
@@ -247,7 +248,7 @@ class Actions:
 
         self._out.submit(Urgency.STEP, record.ledger.uid, run, start=step.start)
 
-    def _clear(self, record: caches.Record, view: batch.UnitView) -> None:
+    def _clear(self, record: caches.Record, view: existing.UnitView) -> None:
         """Delete an existing Job, with all that it made, as it was when that was decided."""
         name = (view.namespace, view.name)
 

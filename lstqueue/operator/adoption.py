@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lstqueue.jobs import batch, slots, views
+from lstqueue.jobs import existing, slots, views
 from lstqueue.kube import port
 from lstqueue.operator import ledger, members, steps
 
@@ -53,19 +53,19 @@ def waits(gang: Gang) -> str:
     present = _present(gang)
     unbound = [pod for pod in present if not pod.node]
     if unbound:
-        return f"pod {unbound[0].name} of Job {view.key} has no node yet"
+        return f"pod {unbound[0].name} of {view.named} has no node yet"
     if len(present) < view.wanted:
-        return f"{view.wanted - len(present)} of the pods of Job {view.key} are not there yet"
+        return f"{view.wanted - len(present)} of the pods of {view.named} are not there yet"
     leaving = _twice(view, present)
     if leaving:
-        return f"pod {leaving} of Job {view.key} is still there beside the one that takes its place"
+        return f"pod {leaving} of {view.named} is still there beside the one that takes its place"
     if not _pool(gang, present):
         nodes = ", ".join(sorted({pod.node for pod in present})[:3])
-        return f"no pool of the queue has all the nodes of Job {view.key} ({nodes}, ...); suspend it"
+        return f"no pool of the queue has all the nodes of {view.named} ({nodes}, ...); suspend it"
     return ""
 
 
-def _twice(view: batch.UnitView, present: list[views.PodView]) -> str:
+def _twice(view: existing.UnitView, present: list[views.PodView]) -> str:
     """Return the name of a pod beside which there is another in its place, "" for none.
 
     An admission has one node for each place, and two of them must not be made one.
@@ -86,7 +86,7 @@ def _pool(gang: Gang, present: list[views.PodView]) -> str:
     return pools.pop() if len(pools) == 1 else ""
 
 
-def admitted(gang: Gang, view: batch.UnitView) -> Step | None:
+def admitted(gang: Gang, view: existing.UnitView) -> Step | None:
     """Record an admission from where the pods are; they are made members after that."""
     if waits(gang):
         return None
@@ -101,7 +101,7 @@ def admitted(gang: Gang, view: batch.UnitView) -> Step | None:
         at=now,
         queue=gang.unit.queue,
         shape=spec.shape,
-        groups=(ledger.GroupAdmission(batch.GROUP, _pool(gang, present), nodes),),
+        groups=_by_group(view, nodes, _pool(gang, present)),
         job_uid=view.uid,
     )
     running = replace(
@@ -115,7 +115,22 @@ def admitted(gang: Gang, view: batch.UnitView) -> Step | None:
     return Step(status=running, why="Adopted")
 
 
-def label(gang: Gang, view: batch.UnitView) -> Step | None:
+def _by_group(
+    view: existing.UnitView, nodes: tuple[tuple[str, tuple[int, ...]], ...], pool: str
+) -> tuple[ledger.GroupAdmission, ...]:
+    """Return where the pods of each group are; `nodes` have the places of all groups."""
+    found, start = [], 0
+    for group, count in view.groups:
+        held = [
+            (node, tuple(rank for rank in ranks if start <= rank < start + count)) for node, ranks in nodes
+        ]
+        there = nodes if not view.roles else tuple((node, ranks) for node, ranks in held if ranks)
+        found.append(ledger.GroupAdmission(group, pool, there))
+        start += count
+    return tuple(found)
+
+
+def label(gang: Gang, view: existing.UnitView) -> Step | None:
     """Make members of the Job's pods that are not yet: of an adopted Job, or made from an older template."""
     status = gang.ledger.status
     admission = status.admission
@@ -128,14 +143,16 @@ def label(gang: Gang, view: batch.UnitView) -> Step | None:
     patches = []
     for pod in sorted(gang.unit.loose, key=_name):
         if pod.gated:
-            body = batch.relabel_pod(pod, job=gang.ledger.uid)
+            group = existing.GROUP if not view.roles else pod.group
+            body = existing.relabel_pod(pod, job=gang.ledger.uid, group=group)
         elif pod.node:
             place = pod.index if view.ranked else _best(free, pod, places)
             pool = places[place][0] if place in places else admission.groups[0].pool
             free = [other for other in free if other != place]
-            body = batch.adopt_pod(
+            body = existing.adopt_pod(
                 pod,
                 job=gang.ledger.uid,
+                group=pod.group if view.roles else existing.GROUP,
                 attempt=status.attempt,
                 slot=place,
                 charge=f"{admission.queue}/{pool}",
@@ -153,14 +170,14 @@ def _best(free: list[int], pod: views.PodView, places: dict[int, tuple[str, str]
     )
 
 
-def book(gang: Gang, view: batch.UnitView) -> slots.Book:
+def book(gang: Gang, view: existing.UnitView) -> slots.Book:
     """Return how the pods of a Job stand to the places of its admission."""
     status = gang.ledger.status
     places = status.admission.width if status.admission is not None else view.size
     return gang.books.book(view, gang.pods, places, attempt=status.attempt)
 
 
-def known(status: ledger.Status, view: batch.UnitView) -> ledger.Status:
+def known(status: ledger.Status, view: existing.UnitView) -> ledger.Status:
     """Fix which Job this DeadlineJob speaks for."""
     return status if status.unit else replace(status, unit=view.uid)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from lstqueue.api import conditions
 from lstqueue.engine import model
-from lstqueue.jobs import batch
+from lstqueue.jobs import existing
 from lstqueue.operator import events, holding, ledger, runs
 
 Phase = ledger.Phase
@@ -45,7 +45,7 @@ class Announcer:
         for reason, words, warning in told(before, after, queue, self._name_of):
             self._tell(events.Note(subject, reason, words, warning=warning))
 
-    def cleared(self, job: ledger.Ledger, view: batch.UnitView) -> None:
+    def cleared(self, job: ledger.Ledger, view: existing.UnitView) -> None:
         """Tell a CronJob that a Job of it, which its DeadlineJob had ended, was deleted."""
         owner = view.cron_job
         if owner is not None:

@@ -34,7 +34,7 @@ OURS = names.LABEL_JOB
 FOREIGN = f"!{names.LABEL_JOB}"
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 
-DISPENSABLE = (port.CRON_JOBS, port.RESOURCE_QUOTAS, port.CONFIG_MAPS, port.INTERCONNECTS)
+DISPENSABLE = (port.PYTORCH_JOBS, port.CRON_JOBS, port.RESOURCE_QUOTAS, port.CONFIG_MAPS, port.INTERCONNECTS)
 """Kinds without which decisions are merely made knowing less: the log says which one cannot be read."""
 
 _HEARD_BY = 120_000
@@ -105,10 +105,12 @@ class Operator:
         self.synced = asyncio.Event()
         self._nodes = self._reflector(port.NODES, self.cache.apply_node)
         self._interconnects = self._reflector(port.INTERCONNECTS, self.fabric.apply)
+        self._pytorch_jobs = self._reflector(port.PYTORCH_JOBS, self.cache.apply_pytorch_job)
         self.reflectors = [
             self._reflector(port.PODS, self.cache.apply_pod, labels=OURS),
             self._reflector(port.PODS, self.cache.apply_pod, labels=FOREIGN, fields=LIVE),
             self._reflector(port.JOBS, self.cache.apply_job),
+            self._pytorch_jobs,
             self._reflector(port.CRON_JOBS, self.keeper.saw_cron_job, labels=names.LABEL_QUEUE),
             self._nodes,
             self._interconnects,
@@ -148,8 +150,9 @@ class Operator:
         return sorted(unread)
 
     def _read(self, source: reflector.Reflector) -> bool:
-        """Whether a kind was read, or need not be: clusters without Interconnects may lack the kind."""
-        there = source.answered if source is self._interconnects else source.synced
+        """Whether a kind was read, or need not be: clusters may lack those that not everybody uses."""
+        optional = source in (self._interconnects, self._pytorch_jobs)
+        there = source.answered if optional else source.synced
         return there.is_set()
 
     async def _decide(self) -> None:

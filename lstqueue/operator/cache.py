@@ -14,7 +14,8 @@ from typing import Any
 
 from lstqueue.api import names
 from lstqueue.engine import model
-from lstqueue.jobs import inline, views
+from lstqueue.jobs import inline, pytorch, views
+from lstqueue.kube import port
 from lstqueue.operator import allowances, fitting, guard, histories, namespaces, occasions, records, units
 from lstqueue.operator import ledger as ledgers
 from lstqueue.operator import occupancy as occupancies
@@ -183,6 +184,15 @@ class Cache:
                     record.lost[view.uid] = view
                 self._touch(view.job)
 
+    @guard.one("PyTorchJob")
+    def apply_pytorch_job(self, event: str, raw: Object) -> None:
+        """Take in any PyTorchJob of the cluster."""
+        self.units.apply(event, raw, pytorch)
+
+    def apply_unit(self, kind: str, raw: Object) -> None:
+        """Take in an existing job of a kind, as a write's reply or a look-up shows it."""
+        (self.apply_job if kind == port.JOBS.kind else self.apply_pytorch_job)("MODIFIED", raw)
+
     @guard.one("Job")
     def apply_job(self, event: str, raw: Object) -> None:
         """Take in any Job of the cluster: a child of ours, or one of a user's own.
@@ -215,32 +225,14 @@ class Cache:
         """Take in what is stored of run times."""
         self.histories.apply(event, raw)
 
-    def facts(self, record: Record, now: int) -> units.Facts:
-        """Return what the lifecycle looks at of an existing Job, at `now` (ms)."""
-        job = record.ledger
-        if job.spec is None or job.spec.ref is None:
-            return units.NOTHING
-        name = self.queue_of(job)
-        queue = self.queues.get(name)
-        facts = self.units.facts(job, now)
-        if facts.view is None:
-            return replace(facts, child_of=self._maker_of(job.namespace, job.spec.ref.name))
-        pods = (self._pods[uid] for uid in self._pods_of.get(facts.view.uid, ()))
-        return replace(
-            facts,
-            hands_off=queue is None or queue.engine.observed or not self._selected(queue, job.namespace),
-            queue=name,
-            loose=tuple(pod for pod in pods if pod.job != job.uid and not pod.gone),
-            pool_of=lambda node: queue_views.pool_of(queue, self.nodes.get(node)),
-        )
+    def pods_made_by(self, owner: str) -> Iterator[views.PodView]:
+        """Yield the pods, ours or not, that an object controls, by its UID."""
+        return (self._pods[uid] for uid in self._pods_of.get(owner, ()))
 
-    def _maker_of(self, namespace: str, job: str) -> str:
+    def maker_of(self, namespace: str, job: str) -> str:
         """Return namespace/name of the DeadlineJob that made a Job, "" where none did."""
         made = (child for child in self._children.values() if child.name == job)
         return self.name_of(next((child.job for child in made if child.namespace == namespace), ""))
-
-    def _selected(self, queue: queue_views.QueueView, namespace: str) -> bool:
-        return queue.selects(self.namespaces.labels(namespace))
 
     def name_of(self, uid: str) -> str:
         """Return namespace/name of a DeadlineJob, "" where it is not known."""

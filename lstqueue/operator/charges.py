@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from lstqueue.engine import model
-from lstqueue.jobs import batch, views
+from lstqueue.jobs import views
 from lstqueue.operator import cache as caches
 from lstqueue.operator import ledger
 from lstqueue.topology import model as topology
@@ -85,6 +85,8 @@ def _there(record: caches.Record) -> set[tuple[str, int]]:
 
 def _offset(record: caches.Record, group: str) -> int:
     total = 0
+    if record.ledger.spec is not None and record.ledger.spec.ref is not None:
+        return 0  # there the index of a pod is its place among all groups
     for name, replicas in record.ledger.spec.groups if record.ledger.spec else ():
         if name == group:
             return total
@@ -100,8 +102,9 @@ def groups(record: caches.Record, admission: ledger.Admission | None) -> tuple[t
     spec = record.ledger.spec
     if spec is None or spec.groups or spec.ref is None:
         return spec.groups if spec is not None else ()
-    width = admission.width if admission is not None else len(record.pods)
-    return ((batch.GROUP, width),) if width else ()
+    if admission is not None:
+        return tuple((name, count) for name, count in admission.sizes if count)
+    return tuple(sorted(Counter(pod.group for pod in record.pods.values()).items()))
 
 
 def unmet(record: caches.Record, admission: ledger.Admission | None) -> Iterable[Held]:

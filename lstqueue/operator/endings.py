@@ -9,7 +9,7 @@ or what has completions without having been stopped as its end, is never marked 
 from __future__ import annotations
 
 from lstqueue.api import conditions
-from lstqueue.jobs import batch
+from lstqueue.jobs import existing
 from lstqueue.operator import clocks, ledger, lenient, members
 
 Gang = members.Gang
@@ -30,7 +30,7 @@ def spared(status: ledger.Status) -> str:
     return f"{mark(status)}/{RESUMED}"
 
 
-def stopping(gang: Gang, view: batch.UnitView) -> str:
+def stopping(gang: Gang, view: existing.UnitView) -> str:
     """Return the mark that goes with the suspension of a Job which runs though it was ended."""
     status = gang.ledger.status
     if not _concerned(gang, view) or _by_right(gang, view):
@@ -38,7 +38,7 @@ def stopping(gang: Gang, view: batch.UnitView) -> str:
     return spared(status)
 
 
-def due(gang: Gang, view: batch.UnitView) -> str:
+def due(gang: Gang, view: existing.UnitView) -> str:
     """Return the mark to put on a Job that was suspended when it was ended and came to nothing, "" for none.
 
     To be written first, for only with it the Job is `removable`.
@@ -49,13 +49,13 @@ def due(gang: Gang, view: batch.UnitView) -> str:
     return mark(status) if _came_to_nothing(gang, view) else ""
 
 
-def removable(gang: Gang, view: batch.UnitView) -> bool:
+def removable(gang: Gang, view: existing.UnitView) -> bool:
     """Whether we ended this very Job, in this attempt, and nothing of it is left."""
     marked = view.suspended and view.annotation("ended") == mark(gang.ledger.status)
     return marked and _concerned(gang, view) and not _has_pods(gang, view)
 
 
-def unmarked(gang: Gang, view: batch.UnitView) -> str:
+def unmarked(gang: Gang, view: existing.UnitView) -> str:
     """Return what to put in place of the mark of a Job that is left running, "" where there is nothing to do.
 
     Should its user suspend it later, it would be taken for one that we have stopped.
@@ -65,7 +65,7 @@ def unmarked(gang: Gang, view: batch.UnitView) -> str:
     return spared(status) if told and not view.suspended else ""
 
 
-def _concerned(gang: Gang, view: batch.UnitView) -> bool:
+def _concerned(gang: Gang, view: existing.UnitView) -> bool:
     """Whether a CronJob waits for a Job that its DeadlineJob, one of ours, has ended.
 
     Who takes the label off has the Job back, as it is.
@@ -78,7 +78,7 @@ def _concerned(gang: Gang, view: batch.UnitView) -> bool:
     return job.status.phase in (Phase.FAILED, Phase.REJECTED) and not facts.refusal[0]
 
 
-def _by_right(gang: Gang, view: batch.UnitView) -> bool:
+def _by_right(gang: Gang, view: existing.UnitView) -> bool:
     """Whether a Job that was ended runs by an admission of ours, which its end took from it.
 
     Its controller says when it was resumed: after its end that was by somebody else. One that was ended while
@@ -103,7 +103,7 @@ def _ended_a_run(status: ledger.Status) -> bool:
     return bool(last) and last // 1000 == status.completed // 1000
 
 
-def _came_to_nothing(gang: Gang, view: batch.UnitView) -> bool:
+def _came_to_nothing(gang: Gang, view: existing.UnitView) -> bool:
     """Whether a Job waited, suspended since before its end, and nobody can want anything of it.
 
     One that we have never let go has been suspended since it was created; any other may wait because its user
@@ -120,5 +120,5 @@ def _came_to_nothing(gang: Gang, view: batch.UnitView) -> bool:
     return suspended and since <= status.completed and job.spec is not None and job.spec.active
 
 
-def _has_pods(gang: Gang, view: batch.UnitView) -> bool:
+def _has_pods(gang: Gang, view: existing.UnitView) -> bool:
     return bool(view.active or gang.unit.loose or members.present(gang.pods))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from lstqueue.jobs import batch, owners
+from lstqueue.jobs import existing, owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,12 @@ class Gone:
 
     def went(
         self,
-        view: batch.UnitView,
+        view: existing.UnitView,
         jobs: Iterable[str],
         *,
-        last: batch.UnitView | None,
+        last: existing.UnitView | None,
         since: int,
-        others: Iterable[batch.UnitView],
+        others: Iterable[existing.UnitView],
     ) -> None:
         """Note that a Job is gone.
 
@@ -74,7 +74,7 @@ class Gone:
             if known.cron_job is not None and known.replaceable:
                 self._left.setdefault(known.cron_job.uid, set()).add(job)
 
-    def came(self, view: batch.UnitView) -> None:
+    def came(self, view: existing.UnitView) -> None:
         """Note a Job that is there: it replaces those of its CronJob that are gone."""
         left = self._left.get(view.cron_job.uid, set()) if view.cron_job is not None else set()
         for job in [uid for uid in left if self._last[uid].created < view.created]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from lstqueue.api import names
 from lstqueue.engine import words as engine_words
-from lstqueue.operator import allowances, guard, ledger
+from lstqueue.jobs import kinds
+from lstqueue.operator import allowances, guard, ledger, specs
 from lstqueue.operator import cache as caches
 
 NOTHING = ("", "")
@@ -35,8 +36,14 @@ def back(record: caches.Record, cache: caches.Cache) -> Why:
 def paused(job: ledger.Ledger) -> str:
     """Say that a job is not to run, and how its user lets it: a labelled Job has a switch of its own."""
     if job.unit_uid and job.spec is not None and job.spec.ref is not None:
-        return f"is paused; resume Job {job.spec.ref.name} (spec.suspend: false) to queue it again"
+        return f"is paused; resume {_called(job.spec.ref)} to queue it again"
     return "is paused; set spec.active to true to queue it again"
+
+
+def _called(ref: specs.JobRef) -> str:
+    """Say how the job is called that a DeadlineJob refers to, and by which field it is resumed."""
+    switch = kinds.named(ref.api_version, ref.kind).SUSPENDED_BY
+    return f"{ref.kind} {ref.name} ({switch}: false)"
 
 
 def hindered(record: caches.Record, cache: caches.Cache) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from lstqueue.api import errors, names
 from lstqueue.engine import model
-from lstqueue.jobs import batch, inline, podspec, quotas
+from lstqueue.jobs import inline, kinds, podspec, quotas
 from lstqueue.kube import port
 from lstqueue.operator import allowances
 
@@ -43,8 +43,8 @@ class Answer:
     charges: tuple[tuple[str, quotas.Charge], ...] = ()
 
     def words(self, existing: str) -> str:
-        """Return the problem for the user of the `existing` Job of that name, "" for an inline gang."""
-        return f"Job {existing}: {self.problem}" if existing else self.problem
+        """Return the problem for the user of the `existing` job so named, "" for an inline gang."""
+        return f"{existing}: {self.problem}" if existing else self.problem
 
 
 class Intake:
@@ -88,15 +88,15 @@ class Intake:
         shape: str,
         templates: Mapping[str, Mapping[str, Any]],
         *,
-        existing: bool = False,
+        adapter: kinds.Adapter | None = None,
     ) -> Answer:
-        """Return what the server makes of a gang, or of an `existing` Job; raises only bugs."""
+        """Return what the server makes of a gang, of an existing job by its `adapter`; raises only bugs."""
         key = (gang.namespace, shape)
         async with self._asking.setdefault(key, asyncio.Lock()):
             # Equal gangs that come together wait here for the first one's answer.
             answer = self.known(*key)
             if answer is None:
-                answer = await self._dry_run(gang, templates, existing)
+                answer = await self._dry_run(gang, templates, adapter)
                 self._remember(key, answer)
         self._asking.pop(key, None)
         return answer
@@ -110,27 +110,27 @@ class Intake:
             del self._answers[oldest]
 
     async def _dry_run(
-        self, gang: inline.Gang, templates: Mapping[str, Mapping[str, Any]], existing: bool
+        self, gang: inline.Gang, templates: Mapping[str, Mapping[str, Any]], adapter: kinds.Adapter | None
     ) -> Answer:
         groups, charges, priority_class = [], [], ""
         # Before the server is asked, which would speak of the gate that is ours, and of one thing at a time.
         found = [
-            f"{_where(name, existing=existing)}.{constraint}"
+            f"{_where(name, adapter)}.{constraint}"
             for name, _ in gang.groups
             for constraint in podspec.unsupported(templates[name].get("spec"))
         ]
         if found:
             return Answer(problem=_not_modelled(found), reason="UnsupportedConstraint", final=True)
         for name, replicas in gang.groups:
-            where = _where(name, existing=existing)
+            where = _where(name, adapter)
             try:
-                if existing:
-                    body = batch.probe_pod(templates[name])
-                    priority_class = await self._chosen_class(templates[name])
+                if adapter is not None:
+                    body = adapter.probe_pod(templates[name], name)
+                    priority_class = priority_class or await self._chosen_class(templates[name])
                 else:
                     body = inline.probe_pod(gang, name, templates[name])
                 seen = await self._api.create(port.PODS, gang.namespace, body, dry_run=True)
-                refused = _refusal(seen["spec"], existing=existing)
+                refused = _refusal(seen["spec"], existing=adapter is not None)
                 if refused:
                     return Answer(problem=f"{where}.{refused}", reason="UnsupportedConstraint", final=True)
                 groups.append(model.Group(name, replicas, podspec.shape(seen["spec"])))
@@ -158,8 +158,8 @@ class Intake:
         return "" if found.get("globalDefault") else chosen
 
 
-def _where(group: str, *, existing: bool) -> str:
-    return "spec.template" if existing else f"spec.groups[{group}].template"
+def _where(group: str, adapter: kinds.Adapter | None) -> str:
+    return f"spec.groups[{group}].template" if adapter is None else adapter.template_path(group)
 
 
 def _not_modelled(fields: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
-"""Keeps a DeadlineJob for each labelled Job: made from its label and annotations, and kept in step with them.
+"""Keeps a DeadlineJob for each labelled job: made from its label and annotations, and kept in step with them.
 
-Beside it: looks up Jobs that DeadlineJobs refer to and the owners above labelled ones, and tells users what
+Beside it: looks up jobs that DeadlineJobs refer to and the owners above labelled ones, and tells users what
 is wrong with their labels and annotations. It is level-based like the rest: whatever it wrote or failed to
 write, it looks again at what the API shows. Names are derived from the Job, so that a lost reply or a second
 operator meets the DeadlineJob that is there already.
@@ -16,7 +16,7 @@ from typing import Any
 
 from lstqueue.api import annotations as asked
 from lstqueue.api import names, times
-from lstqueue.jobs import batch, owners
+from lstqueue.jobs import existing, kinds, owners
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
 from lstqueue.operator import events, guard, ledger, units
@@ -46,6 +46,11 @@ KEPT_BY = (
 """What is told of a Job that is deleted and stays."""
 KEPT = 7 * 86_400
 """Seconds for which the DeadlineJob of a Job that has ended is kept."""
+
+_RESOURCES = {
+    one.kind: one for one in (port.CRON_JOBS, *(adapter.RESOURCE for adapter in kinds.ADAPTERS.values()))
+}
+"""What is read by its name, by kind: jobs that are referred to, and owners of jobs."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -114,8 +119,9 @@ class Keeper:
         failures, retry_at = self._name_failures.get(name, (0, 0))
         if now < retry_at <= now + _REFUSED:
             return retry_at
+        kind, namespace, called = name
         try:
-            raw = await self._api.get(port.JOBS, *name)
+            raw = await self._api.get(_RESOURCES[kind], namespace, called)
         except port.NotFoundError:
             self._name_failures.pop(name, None)
             self._units.missing(name)
@@ -125,7 +131,7 @@ class Keeper:
             self._name_failures[name] = (failures + 1, at)
             return at
         self._name_failures.pop(name, None)
-        self._cache.apply_job("ADDED", raw)
+        self._cache.apply_unit(kind, raw)
         # A child of ours is nobody's to refer to.
         self._units.missing(name)
         return 0
@@ -133,11 +139,11 @@ class Keeper:
     async def _keep(self, entry: units.Entry) -> int:
         """Look after one Job; return when (ms) it has to be tried again, 0 for not."""
         try:
-            await self._cache.guard.calls(port.JOBS.kind, entry.view.key, lambda: self._attend(entry))
+            await self._cache.guard.calls(entry.view.kind, entry.view.key, lambda: self._attend(entry))
         except port.ApiError as error:
             if isinstance(error, guard.DefectError):
                 self._tell(entry, guard.CODE, guard.words(error.message))
-            _LOG.warning("looking after Job %s did not go through: %s", entry.view.key, error)
+            _LOG.warning("looking after %s did not go through: %s", entry.view.named, error)
             entry.retry_at = self._now() + self._pause(entry.failures, error)
             entry.failures += 1
             self._units.touched.add(entry.view.uid)
@@ -197,7 +203,7 @@ class Keeper:
         elif not any(not job.final or job.status.unit == view.uid for job in kept):
             await self._create(entry, reading)
 
-    def _other_manager(self, view: batch.UnitView) -> str:
+    def _other_manager(self, view: existing.UnitView) -> str:
         return (
             f"has the label {names.LABEL_QUEUE} and is managed by {view.manager}; lstqueue leaves it alone. "
             "Keep one of the two"
@@ -211,10 +217,9 @@ class Keeper:
                 self._units.place(entry, found)
                 return found
             owner = found.ask
-            resource = port.CRON_JOBS if owner.kind == port.CRON_JOBS.kind else port.JOBS
             raw: Object | None
             try:
-                raw = await self._api.get(resource, entry.view.namespace, owner.name)
+                raw = await self._api.get(_RESOURCES[owner.kind], entry.view.namespace, owner.name)
             except port.NotFoundError:
                 raw = None
             self._units.learn_owner(owner.uid, owners.read(owner, raw))
@@ -233,7 +238,7 @@ class Keeper:
             if (raw["metadata"].get("labels") or {}).get(names.LABEL_UNIT_UID) == view.uid:
                 self._cache.apply_ledger("ADDED", raw)
                 return
-        words = f"DeadlineJob {name} exists and is not for this Job; delete it, and this Job is queued"
+        words = f"DeadlineJob {name} exists and is not for this {view.kind}; delete it, and that is queued"
         self._tell(entry, "NameTaken", words)
         raise port.ConflictError(409, "NameTaken", words)
 
@@ -302,22 +307,22 @@ class Keeper:
         self._told.tell(events.Note(subject, "LabelMisplaced", words, warning=True, once=True))
 
 
-def _subject(view: batch.UnitView) -> events.Subject:
-    return events.Subject(batch.API_VERSION, batch.KIND, view.namespace, view.name, view.uid)
+def _subject(view: existing.UnitView) -> events.Subject:
+    return events.Subject(view.api_version, view.kind, view.namespace, view.name, view.uid)
 
 
-def names_for(view: batch.UnitView) -> tuple[str, ...]:
-    """Return the names that the DeadlineJob of a labelled Job may have, to be tried in this order.
+def names_for(view: existing.UnitView) -> tuple[str, ...]:
+    """Return the names that the DeadlineJob of a labelled job may have, to be tried in this order.
 
     The second is for Jobs whose name is long, and for where somebody else has the first.
     """
-    name = f"job-{view.name}-{view.uid[:6]}"
+    name = f"{view.kind.lower()}-{view.name}-{view.uid[:6]}"
     digest = hashlib.sha256(f"{view.name}/{view.uid}".encode()).hexdigest()[:10]
     hashed = f"{name[: LONGEST_NAME - 11].rstrip('-.')}-{digest}"
     return (name, hashed) if len(name) <= LONGEST_NAME else (hashed,)
 
 
-def manifest(view: batch.UnitView, reading: asked.Reading, *, name: str) -> Object:
+def manifest(view: existing.UnitView, reading: asked.Reading, *, name: str) -> Object:
     """Return the DeadlineJob for a labelled Job. It has no owner: it outlives its Job, to tell its end."""
     return {
         "apiVersion": names.API_VERSION,
@@ -334,7 +339,7 @@ def manifest(view: batch.UnitView, reading: asked.Reading, *, name: str) -> Obje
         "spec": {
             **reading.spec,
             "ttlSecondsAfterFinished": KEPT,
-            "jobRef": {"apiVersion": batch.API_VERSION, "kind": batch.KIND, "name": view.name},
+            "jobRef": {"apiVersion": view.api_version, "kind": view.kind, "name": view.name},
         },
     }
 

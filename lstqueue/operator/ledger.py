@@ -69,10 +69,24 @@ class Admission:
             rank: (group.pool, node) for group in self.groups for node, ranks in group.nodes for rank in ranks
         }
 
+    def groups_by_rank(self) -> dict[int, str]:
+        """Return the group of every global rank that it places."""
+        return {rank: group.name for group in self.groups for _, ranks in group.nodes for rank in ranks}
+
     @property
     def width(self) -> int:
         """One more than the highest rank that it places."""
         return 1 + max(self.places(), default=-1)
+
+    @property
+    def sizes(self) -> tuple[tuple[str, int], ...]:
+        """Return (group, places), where the ranks of each group begin after the last of those before it."""
+        found, start = [], 0
+        for group in self.groups:
+            end = 1 + max((rank for _, ranks in group.nodes for rank in ranks), default=start - 1)
+            found.append((group.name, max(0, end - start)))
+            start = max(start, end)
+        return tuple(found)
 
     @property
     def nodes(self) -> tuple[str, ...]:

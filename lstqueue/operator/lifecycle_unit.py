@@ -1,7 +1,7 @@
-"""Existing Jobs: what a batch Job that a DeadlineJob refers to needs, by the rules of its own controller.
+"""Existing jobs: what a job that a DeadlineJob refers to needs, by the rules of its own controller.
 
-The Job keeps its own retries, and its own word on success and failure. We suspend and resume it, give its
-pods their places, and stop when its user, or whoever else steers it, wants it otherwise. A Job is only ever
+The job keeps its own retries, and its own word on success and failure. We suspend and resume it, give its
+pods their places, and stop when its user, or whoever else steers it, wants it otherwise. A job is only ever
 written at the resourceVersion at which it was judged. See `steps.Kind` for what each function is asked.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lstqueue.jobs import batch, slots, views
+from lstqueue.jobs import batch, existing, kinds, slots, views
 from lstqueue.kube import port
 from lstqueue.operator import adoption, endings, ledger, lenient, members, starts, steps, units
 
@@ -36,11 +36,11 @@ def stop(gang: Gang) -> Step | None:
     if endings.removable(gang, view):
         return Step(clear=view)
     if due := endings.due(gang, view):
-        return Step(patches=(_patch(view, batch.mark(view, due)),))
+        return Step(patches=(_patch(view, existing.mark(view, due)),))
     if view.suspended:
         return None
     if status.phase is Phase.SUSPENDING:
-        return Step(patches=(_patch(view, batch.suspend(view)),))
+        return Step(patches=(_patch(view, kinds.of(view).suspend(view)),))
     if facts.hands_off or facts.disputed or status.phase in (Phase.SUCCEEDED, Phase.REJECTED):
         return _left_running(gang, view)
     if status.phase is Phase.PENDING and facts.refusal[0]:
@@ -58,7 +58,7 @@ def stop(gang: Gang) -> Step | None:
     # What we end runs until then by right; what somebody resumes after that does not.
     known = bool(ended) and view.annotation("ended") not in (endings.mark(status), endings.spared(status))
     sudden = not (facts.excused or known)
-    return Step(patches=(_patch(view, batch.suspend(view, ended=ended)),), sudden=sudden)
+    return Step(patches=(_patch(view, kinds.of(view).suspend(view, ended=ended)),), sudden=sudden)
 
 
 def waiting(gang: Gang) -> Step | None:
@@ -85,7 +85,7 @@ def waiting(gang: Gang) -> Step | None:
     if not view.suspended and not facts.hands_off:
         if adoption.intruder(gang):
             words = (
-                f"Job {view.key} runs already; suspend it to have it queued, or annotate it with "
+                f"{view.named} runs already; suspend it to have it queued, or annotate it with "
                 'lstqueue.dev/adopt: "true" to have it counted where it runs, and create a new DeadlineJob'
             )
             return Step(
@@ -104,27 +104,29 @@ def hindrance(gang: Gang) -> units.Told:
     if spec is None or spec.ref is None or not waits:
         return ("", "")
     if facts.child_of:
-        words = f"DeadlineJob {facts.child_of} made Job {spec.ref.name} and leads it; delete this DeadlineJob"
+        made = f"{spec.ref.kind} {spec.ref.name}"
+        words = f"DeadlineJob {facts.child_of} made {made} and leads it; delete this DeadlineJob"
         return ("LabelIgnored", words)
     if view is None:
-        words = f"Job {gang.ledger.namespace}/{spec.ref.name} does not exist; create it, suspended"
+        key = f"{gang.ledger.namespace}/{spec.ref.name}"
+        words = f"{spec.ref.kind} {key} does not exist; create it, suspended"
         return ("JobNotFound", words)
     if view.deleting:
-        return ("JobDeleting", f"Job {view.key} is being deleted")
+        return ("JobDeleting", f"{view.named} is being deleted")
     if not view.size:
-        words = f"spec.parallelism of Job {view.key} is 0; raise it to have it queued"
+        words = f"{kinds.of(view).SIZED_BY} of {view.named} is 0; raise it to have it queued"
         return ("NoParallelism", words)
-    if view.size > batch.WIDEST:
-        words = f"Job {view.key} wants {view.size} pods at once; more than {batch.WIDEST} are not supported"
+    if view.size > existing.WIDEST:
+        words = f"{view.named} wants {view.size} pods at once; more than {existing.WIDEST} are not supported"
         return ("TooManyPods", words)
     if facts.disputed:
         words = (
-            f"somebody resumes Job {view.key} each time it is suspended; lstqueue leaves it running, "
+            f"somebody resumes {view.named} each time it is suspended; lstqueue leaves it running, "
             "uncounted in any queue. Suspend it to have it queued"
         )
         return (units.UNDONE, words)
     if not view.suspended and not facts.hands_off:
-        words = f"Job {view.key} runs without an admission"
+        words = f"{view.named} runs without an admission"
         if adoption.possible(gang):
             return ("Adopting", adoption.waits(gang) or words)
         return ("RunsUnadmitted", words)
@@ -162,10 +164,7 @@ def succeeding(gang: Gang) -> bool:
     view = gang.unit.view
     if view is None or not view.total or view.over or view.deleting:
         return False
-    through = [pod for pod in gang.pods if pod.owner == view.uid and pod.succeeded]
-    if view.ranked:
-        return len(view.done | {pod.index for pod in through}) >= view.total
-    return len(through) >= view.total
+    return _all_through(gang, view)
 
 
 def failed(gang: Gang, now: int) -> Step | None:
@@ -180,7 +179,7 @@ def failed(gang: Gang, now: int) -> Step | None:
         return _failed(gang, view, now)
     reshaped = admission.shape != spec.shape and not _winding_up(gang, view)
     if reshaped or admission.job_uid not in ("", view.uid):
-        return _leave(gang, SHAPE_CHANGED, f"Job {view.key} was changed: other pods than those admitted", now)
+        return _leave(gang, SHAPE_CHANGED, f"{view.named} was changed: other pods than those admitted", now)
     if not _ours(gang, view):
         return _not_ours_yet(gang, view)
     refused = [
@@ -210,7 +209,7 @@ def fits(gang: Gang) -> bool:
         return False
     if len(places) < view.size:
         return False
-    return all(gang.fit_node(batch.GROUP, node) for node in admission.nodes)
+    return all(gang.fit_node(group.name, node) for group in admission.groups for node, _ in group.nodes)
 
 
 def prepare(gang: Gang, ready_by: int) -> Step | None:
@@ -221,10 +220,10 @@ def prepare(gang: Gang, ready_by: int) -> Step | None:
     if view.suspended:
         if _lingering(gang):
             return Step(wake=ready_by)
-        if view.begun and not batch.stamped(view, gang.ledger.uid):
+        if view.begun and not existing.stamped(view, gang.ledger.uid):
             # Below Kubernetes 1.36 the template is frozen while there is a start time.
             return Step(patches=(_patch(view, batch.forget_start(view), subresource="status"),), start=True)
-        body = batch.release(view, job=gang.ledger.uid, attempt=status.attempt)
+        body = kinds.of(view).release(view, job=gang.ledger.uid, attempt=status.attempt)
         return Step(patches=(_patch(view, body),), start=True)
     return None
 
@@ -285,7 +284,7 @@ def paused(gang: Gang) -> str:
     view = gang.unit.view
     if view is None or not view.suspended or view.over or not _ours(gang, view):
         return ""
-    return f"Job {view.key} was suspended by hand"
+    return f"{view.named} was suspended by hand"
 
 
 # The parts
@@ -298,19 +297,29 @@ def _lingering(gang: Gang) -> bool:
     return any(patient or not gang.stale(pod.node or pod.aim) for pod in pods)
 
 
-def _left_running(gang: Gang, view: batch.UnitView) -> Step | None:
+def _left_running(gang: Gang, view: existing.UnitView) -> Step | None:
     """Let the pods go of a Job that is left alone, for its template may keep our gate from an earlier run."""
     if gang.unit.refusal[0] == units.DUPLICATE:
         return None
     if not gang.unit.hands_off and (spared := endings.unmarked(gang, view)):
-        return Step(patches=(_patch(view, batch.mark(view, spared)),))
+        return Step(patches=(_patch(view, existing.mark(view, spared)),))
     pods = (*members.present(gang.pods), *gang.unit.loose)
     held = [pod for pod in pods if pod.gated and pod.owner == view.uid and not pod.deleting]
-    patches = [steps.Patch(port.PODS, pod.namespace, pod.name, batch.let_go_pod(pod)) for pod in held]
+    patches = [steps.Patch(port.PODS, pod.namespace, pod.name, existing.let_go_pod(pod)) for pod in held]
     return Step(patches=tuple(patches), why=units.LEFT_RUNNING) if patches else None
 
 
-def _winding_up(gang: Gang, view: batch.UnitView) -> bool:
+def _all_through(gang: Gang, view: existing.UnitView) -> bool:
+    """Whether as many pods have succeeded as make the success of a job that says how many."""
+    if not view.total:
+        return False
+    through = [pod for pod in gang.pods if pod.owner == view.uid and pod.succeeded]
+    if view.ranked:
+        return view.deciding <= view.done | {pod.index for pod in through}
+    return len(through) >= view.total
+
+
+def _winding_up(gang: Gang, view: existing.UnitView) -> bool:
     """Whether a Job without completions has had a success: its controller makes no further pods.
 
     Nothing but its parallelism can be changed while it runs, and suspending it would be its end.
@@ -322,20 +331,20 @@ def _inactive(gang: Gang) -> bool:
     return gang.ledger.spec is not None and not gang.ledger.spec.active
 
 
-def _ours(gang: Gang, view: batch.UnitView) -> bool:
+def _ours(gang: Gang, view: existing.UnitView) -> bool:
     """Whether the Job was released, or adopted, under this very admission."""
     return view.job == gang.ledger.uid and view.attempt == gang.ledger.status.attempt
 
 
-def _not_ours_yet(gang: Gang, view: batch.UnitView) -> Step | None:
+def _not_ours_yet(gang: Gang, view: existing.UnitView) -> Step | None:
     """Return the step of an admission under which the Job was not marked yet."""
     status = gang.ledger.status
     if status.phase is Phase.RUNNING and view.suspended:
         # It was stopped before it was marked, or never ran under this admission, which somebody made up.
-        words = f"Job {view.key} is suspended, and was never resumed under this admission"
+        words = f"{view.named} is suspended, and was never resumed under this admission"
         return _leave(gang, "NotReleased", words, gang.unit.now)
     if status.phase is Phase.RUNNING:
-        body = batch.adopt(view, job=gang.ledger.uid, attempt=status.attempt)
+        body = existing.adopt(view, job=gang.ledger.uid, attempt=status.attempt)
         return Step(patches=(_patch(view, body),))
     if not view.suspended:
         # Somebody resumed it between decision and release: its pods are not gated as they must be.
@@ -351,21 +360,21 @@ def _leave(gang: Gang, reason: str, words: str, now: int) -> Step:
     return Step(status=steps.suspended(status, reason, now), why=words)
 
 
-def _let_go(gang: Gang, view: batch.UnitView, now: int) -> Step | None:
+def _let_go(gang: Gang, view: existing.UnitView, now: int) -> Step | None:
     """Let go what may: each pod of a bag as it appears, and replacements where those before them were."""
     status = gang.ledger.status
     assert status.admission is not None
     begun = status.phase is Phase.RUNNING or released(gang)
     if view.suspended or (view.gang and not begun):
         return None
-    places = status.admission.places()
+    places, groups = status.admission.places(), status.admission.groups_by_rank()
     booked = adoption.book(gang, view)
     go = slots.next_in(view, booked)
-    nodes = {places[place][1] for place, _ in go}
-    unfit = {node for node in nodes if not gang.fit_node(batch.GROUP, node)}
+    wanted = {(groups[place], places[place][1]) for place, _ in go}
+    unfit = {node for group, node in wanted if not gang.fit_node(group, node)}
     if unfit and not view.gang:
         # The pods of a bag need nobody: those of such a place wait behind their gates, the others go on.
-        fit = [place for place in booked.free if gang.fit_node(batch.GROUP, places[place][1])]
+        fit = [place for place in booked.free if gang.fit_node(groups[place], places[place][1])]
         go = list(zip(fit, booked.waiting, strict=False)) or ([] if booked.taken else go)
     for place, pod in go:
         node = places[place][1]
@@ -379,11 +388,9 @@ def _let_go(gang: Gang, view: batch.UnitView, now: int) -> Step | None:
 def _vanished(gang: Gang, now: int) -> Step:
     """The Job is gone: a success if that is what could be seen last, else the end of what it was here for."""
     view = gang.unit.view
-    total = view.total if view is not None else None
     status = gang.ledger.status
-    through = sum(pod.succeeded for pod in gang.pods)
     last = gang.unit.last
-    if last.complete or (through and total is not None and through >= total):
+    if last.complete or (view is not None and _all_through(gang, view)):
         return Step(status=steps.over(status, Phase.SUCCEEDED, now), why="Succeeded")
     labelled = bool(gang.ledger.unit_uid)
     again = "and lstqueue will take it for a new one" if labelled else "together with a new DeadlineJob"
@@ -392,22 +399,23 @@ def _vanished(gang: Gang, now: int) -> Step:
     if last.replaced and last.cron_job is not None:
         words = f"its Job was deleted before its end; CronJob {last.cron_job.name} has made the next"
         return Step(status=steps.over(status, Phase.FAILED, now), why=lenient.REPLACED, words=words)
-    words = f"the Job was deleted; create it again, {again}"
+    kind = gang.ledger.spec.ref.kind if gang.ledger.spec is not None and gang.ledger.spec.ref else "Job"
+    words = f"the {kind} was deleted; create it again, {again}"
     if not last.cut_short:
         words = (
-            "the Job is gone, and nobody saw its end: it may have succeeded, and been removed by its "
+            f"the {kind} is gone, and nobody saw its end: it may have succeeded, and been removed by its "
             f"ttlSecondsAfterFinished or by hand; if it has not, create it again, {again}"
         )
     return Step(status=steps.over(status, Phase.FAILED, now), why=ledger.VANISHED, words=words)
 
 
-def _failed(gang: Gang, view: batch.UnitView, now: int) -> Step:
+def _failed(gang: Gang, view: existing.UnitView, now: int) -> Step:
     status = adoption.known(gang.ledger.status, view)
-    words = f"Job {view.key} failed: {_how(gang, view)}"
+    words = f"{view.named} failed: {_how(gang, view)}"
     return Step(status=steps.over(status, Phase.FAILED, now), why=view.reason or "JobFailed", words=words)
 
 
-def _how(gang: Gang, view: batch.UnitView) -> str:
+def _how(gang: Gang, view: existing.UnitView) -> str:
     """Say why the Job failed, and which of its pods did, of which the Job itself says nothing."""
     # Those that are leaving were told to because the Job had failed.
     failed = [pod for pod in gang.pods if pod.phase == "Failed" and pod.owner == view.uid]
@@ -422,8 +430,8 @@ def _how(gang: Gang, view: batch.UnitView) -> str:
 # Patches
 
 
-def _patch(view: batch.UnitView, body: port.Object, subresource: str = "") -> steps.Patch:
-    return steps.Patch(port.JOBS, view.namespace, view.name, body, subresource)
+def _patch(view: existing.UnitView, body: port.Object, subresource: str = "") -> steps.Patch:
+    return steps.Patch(kinds.of(view).RESOURCE, view.namespace, view.name, body, subresource)
 
 
 def _activate(job: ledger.Ledger) -> steps.Patch:

@@ -45,6 +45,7 @@ from lstqueue.operator import (
     skew,
     slowness,
     snapshots,
+    unit_facts,
     writer,
 )
 from lstqueue.operator import cache as caches
@@ -331,7 +332,8 @@ class Loop:
                 record.priority_class = answer.priority_class
                 fitting.fit(record, self.cache.units)
             return
-        words = answer.words(record.unit.name if record.unit is not None else "")
+        one = record.unit
+        words = answer.words(f"{one.kind} {one.name}" if one is not None else "")
         if answer.final and record.assumed is None and record.ledger.status.phase is Phase.PENDING:
             self._commits.reject(record, reason=answer.reason, message=words)
             return
@@ -366,7 +368,7 @@ class Loop:
             untimely=setbacks.untimely(record, now),
             spare=record.spare,
             counts=record.counts,
-            unit=self.cache.facts(record, now),
+            unit=unit_facts.look(self.cache, record, now),
             books=record.books,
         )
         complete = status.phase is not Phase.RUNNING or lifecycle.kind_of(record.ledger).standing(gang).ready

@@ -8,7 +8,7 @@ from typing import Any
 
 from lstqueue.api import conditions
 from lstqueue.engine import model, progress
-from lstqueue.jobs import batch, quotas, slots, views
+from lstqueue.jobs import existing, quotas, slots, views
 from lstqueue.operator import ledger as ledgers
 
 Object = Mapping[str, Any]
@@ -84,7 +84,7 @@ class Record:
     lost: dict[str, views.ChildView] = field(default_factory=dict)
     told_at: int = 0
     engine_job: model.Job | None = None
-    unit: batch.UnitView | None = None
+    unit: existing.UnitView | None = None
     priority_class: str = ""
     hindered: tuple[str, str] = ("", "")
     charges: tuple[tuple[str, quotas.Charge], ...] = ()

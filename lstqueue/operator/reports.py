@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lstqueue.api import errors, names
 from lstqueue.engine import model, progress
-from lstqueue.jobs import batch
+from lstqueue.kube import port
 from lstqueue.operator import cache as caches
 from lstqueue.operator import events, histories, ledger, lenient, predictions, runs
 
@@ -93,7 +93,9 @@ def _said(record: caches.Record) -> Iterator[Said]:
         yield Said(events.Subject(*kind, job.namespace, job.name, job.uid), job.progress)
     if record.unit is not None:
         if record.unit.progress:
-            yield Said(_job(job.namespace, record.unit.name, record.unit.uid), record.unit.progress)
+            one = record.unit
+            subject = events.Subject(one.api_version, one.kind, job.namespace, one.name, one.uid)
+            yield Said(subject, one.progress)
         return
     groups = [name for name, _ in job.spec.groups] if job.spec is not None else []
     children = [
@@ -107,4 +109,4 @@ def _said(record: caches.Record) -> Iterator[Said]:
 
 
 def _job(namespace: str, name: str, uid: str) -> events.Subject:
-    return events.Subject(batch.API_VERSION, batch.KIND, namespace, name, uid)
+    return events.Subject(port.JOBS.api_version, port.JOBS.kind, namespace, name, uid)

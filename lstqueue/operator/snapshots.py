@@ -272,7 +272,8 @@ _WAITING = (model.State.WAITING, model.State.HELD_BACK)
 def _partly_through(record: caches.Record) -> bool:
     """Whether a member of this run has succeeded: only the others would come back after a suspension."""
     if record.unit is not None:
-        return not slots.movable(record.unit)
+        done = frozenset[int]().union(*(child.done for child in record.children.values()))
+        return not slots.movable(record.unit, done)
     restarts = record.ledger.status.restarts
     if any(child.done for child in record.children.values() if child.restart == restarts):
         return True

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from lstqueue.api import base
 from lstqueue.engine import model
-from lstqueue.jobs import batch, views
+from lstqueue.jobs import existing, views
 from lstqueue.kube import port
 from lstqueue.operator import ledger, members, units
 
@@ -48,7 +48,7 @@ class Step:
     discard: tuple[views.ChildView, ...] = ()
     ungate: tuple[tuple[views.PodView, str, str, int], ...] = ()
     patches: tuple[Patch, ...] = ()
-    clear: batch.UnitView | None = None
+    clear: existing.UnitView | None = None
     start: bool = False
     sudden: bool = False
     pause: bool = False

@@ -12,7 +12,7 @@ import asyncio
 import functools
 import logging
 
-from lstqueue.jobs import batch, inline, views
+from lstqueue.jobs import existing, inline, kinds, views
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
 from lstqueue.operator import events, keeper, units
@@ -23,6 +23,9 @@ LABELLED = 60_000
 """The same for a Job with the queue label, for which one is written anew."""
 AGAIN = 60_000
 """Ms after which what could not be let go is looked at again."""
+
+_ADAPTERS = {kind: adapter for (_, kind), adapter in kinds.ADAPTERS.items()}
+"""Those who make pods behind our gate, by kind."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -70,42 +73,43 @@ class Strays:
         found: dict[str, list[views.PodView]] = {}
         for uid in sorted(self._cache.strays):
             pod = self._cache.stray(uid)
-            if pod is None or not pod.owner_job:
+            if pod is None or pod.maker[0] not in _ADAPTERS:
                 self._cache.strays.discard(uid)
             else:
                 found.setdefault(pod.owner, []).append(pod)
         return found
 
     async def _look(self, owner: str, pods: list[views.PodView]) -> int:
-        """Let the pods of one Job go if it has nobody; return when (ms) to look at what is left."""
+        """Let the pods of one job go if it has nobody; return when (ms) to look at what is left."""
         raw = await self._job(owner, pods[0])
         again = _now() + AGAIN
         if raw is None or inline.owning_job(raw):
             return again
-        view = batch.unit(raw)
+        view = _ADAPTERS[pods[0].maker[0]].unit(raw)
         if view.suspended or view.over or view.deleting:
             # Its controller takes them away.
             return again
-        if self._cache.units.spoken_for((view.namespace, view.name), owner):
+        if self._cache.units.spoken_for((view.kind, view.namespace, view.name), owner):
             return again
         if view.queue is not None and not view.manager and _now() < self._since[owner] + LABELLED:
             return self._since[owner] + LABELLED
         for pod in pods:
-            raw = await self._api.patch(port.PODS, pod.namespace, pod.name, batch.let_go_pod(pod))
+            raw = await self._api.patch(port.PODS, pod.namespace, pod.name, existing.let_go_pod(pod))
             self._cache.apply_pod("MODIFIED", raw)
         if owner not in self._mentioned:
             if len(self._mentioned) >= units.OWNERS:
                 self._mentioned.clear()
             self._mentioned.add(owner)
-            subject = events.Subject(batch.API_VERSION, batch.KIND, view.namespace, view.name, owner)
+            subject = events.Subject(view.api_version, view.kind, view.namespace, view.name, owner)
             words = keeper.LEFT_RUNNING
             self._told.tell(events.Note(subject, units.LEFT_RUNNING, words, warning=True, once=True))
         return _now() + GRACE
 
     async def _job(self, owner: str, pod: views.PodView) -> port.Object | None:
-        """Read the Job that controls a pod, None where there is none."""
+        """Read the job that controls a pod, None where there is none."""
+        kind, name = pod.maker
         try:
-            raw = await self._api.get(port.JOBS, pod.namespace, pod.owner_job)
+            raw = await self._api.get(_ADAPTERS[kind].RESOURCE, pod.namespace, name)
         except port.NotFoundError:
             return None
         return raw if raw["metadata"]["uid"] == owner else None

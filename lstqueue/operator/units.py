@@ -1,8 +1,8 @@
-"""The users' own Jobs that concern lstqueue: those with the queue label, and those a DeadlineJob refers to.
+"""The users' own jobs that concern lstqueue: those with the queue label, and those a DeadlineJob refers to.
 
-An index of projections, fed by the watch of all Jobs of the cluster; what concerns nobody is dropped at once,
-except at the start, when nobody knows yet which Jobs the DeadlineJobs will turn out to refer to.
-It knows which Job a DeadlineJob speaks for, and which DeadlineJob may speak for it: one per Job, the oldest.
+An index of projections, fed by the watches of all jobs of the cluster; what concerns nobody is dropped at
+once, except at the start, when nobody knows yet which jobs the DeadlineJobs will turn out to refer to.
+It knows which job a DeadlineJob speaks for, and which DeadlineJob may speak for it: one per job, the oldest.
 Never calls the API and decides nothing about capacity.
 """
 
@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lstqueue.api import names
-from lstqueue.jobs import batch, owners, views
-from lstqueue.operator import gone, lenient
+from lstqueue.jobs import batch, existing, kinds, owners, views
+from lstqueue.operator import gone, lenient, siblings
 from lstqueue.operator import ledger as ledgers
 
 Object = Mapping[str, Any]
-Name = tuple[str, str]
+Name = tuple[str, str, str]
+"""The kind of a job, its namespace and its name."""
 
 STANDOFF = 10 * 60_000
 """Ms within which suspensions of ours that were undone count as a dispute."""
@@ -38,6 +39,7 @@ BURIED = 5_000
 FOR_EVER = 1 << 64
 """Above every resourceVersion: later than any reply, however late."""
 
+NOBODY: Name = ("", "", "")
 _WAITING = ledgers.FINAL | {ledgers.Phase.PENDING}
 
 Told = tuple[str, str]
@@ -46,7 +48,7 @@ Told = tuple[str, str]
 
 @dataclass(slots=True)
 class Entry:
-    """A Job that concerns us. `template`, that of its pods, is kept until it ends.
+    """A job that concerns us. `templates`, those of its pods by group, are kept until it ends.
 
     `place` is where the walk up its owners ended, None until that is known. `stops` are the times (ms) at
     which it was suspended although nobody had asked it to stop, `disputed` that somebody will not have it,
@@ -56,8 +58,8 @@ class Entry:
     and `failures` those of the keeper.
     """
 
-    view: batch.UnitView
-    template: Object | None
+    view: existing.UnitView
+    templates: Mapping[str, Object]
     place: owners.Found | None = None
     stops: list[int] = field(default_factory=list)
     disputed: bool = False
@@ -88,7 +90,7 @@ class Facts:
     `now` is in ms.
     """
 
-    view: batch.UnitView | None = None
+    view: existing.UnitView | None = None
     vanished: bool = False
     unseen: bool = False
     last: gone.Last = gone.NEVER_SEEN
@@ -128,24 +130,24 @@ class Units:
         self._refs: dict[Name, dict[str, ledgers.Ledger]] = {}
         self._ref_of: dict[str, Name] = {}
         self._expected: dict[str, str] = {}
-        self._below: dict[str, set[str]] = {}
+        self._siblings = siblings.Siblings()
         self._buried: dict[str, int] = {}
         self._gone = gone.Gone(touch)
         self._aside: dict[Name, Object] | None = {}
 
     # Jobs
 
-    def apply(self, event: str, raw: Object) -> None:
-        """Take in a Job that is no child of ours; one that concerns nobody is forgotten."""
+    def apply(self, event: str, raw: Object, kind: kinds.Adapter = batch) -> None:
+        """Take in a job of a `kind` that is no child of ours; one that concerns nobody is forgotten."""
         meta = raw["metadata"]
         uid, version = meta["uid"], int(meta["resourceVersion"])
         entry = self.entries.get(uid)
         if event == "DELETED":
             self._forget_aside(uid)
             since = lenient.time(meta.get("deletionTimestamp"))
-            self._bury(uid, FOR_EVER, last=batch.unit(raw) if "spec" in raw else None, since=since)
+            self._bury(uid, FOR_EVER, last=kind.unit(raw) if "spec" in raw else None, since=since)
             return
-        name = (meta["namespace"], meta["name"])
+        name = (kind.RESOURCE.kind, meta["namespace"], meta["name"])
         known = int(entry.view.version) if entry else self._buried.get(uid, -1)
         if version <= known or (entry is None and self._has_successor(name, version)):
             return
@@ -154,9 +156,9 @@ class Units:
             if self._aside is not None:
                 self._aside[name] = raw
             return
-        view = batch.unit(raw)
+        view = kind.unit(raw)
         if entry is None:
-            entry = self._enter(Entry(view, None))
+            entry = self._enter(Entry(view, {}))
         if (view.queue, view.annotations) != (entry.view.queue, entry.view.annotations):
             # What the API server would not have may be mended by this.
             entry.retry_at = entry.failures = 0
@@ -167,7 +169,7 @@ class Units:
             entry.disputed = False
             entry.stops.clear()
         entry.excused = entry.excused and not view.suspended
-        entry.view, entry.template = view, None if view.over else raw["spec"]["template"]
+        entry.view, entry.templates = view, {} if view.over else kind.templates(raw)
         if view.over:
             self._leave_owner(entry)
         if not entry.labelled and name not in self._refs:
@@ -191,14 +193,14 @@ class Units:
     def _enter(self, entry: Entry) -> Entry:
         view = entry.view
         if self._aside is not None:
-            self._aside.pop((view.namespace, view.name), None)
-        older = self._by_name.get((view.namespace, view.name))
+            self._aside.pop(_name(view), None)
+        older = self._by_name.get(_name(view))
         if older is not None:
             self._outdate(older, FOR_EVER)  # its name was free, so it is gone, told or not
             self._drop(older)
         self.entries[view.uid] = entry
-        self._by_name[view.namespace, view.name] = view.uid
-        self.unseen.discard((view.namespace, view.name))
+        self._by_name[_name(view)] = view.uid
+        self.unseen.discard(_name(view))
         self._gone.came(view)
         return entry
 
@@ -207,11 +209,11 @@ class Units:
         uid = self._by_name.get(name)
         return uid is not None and int(self.entries[uid].view.version) > version
 
-    def was_deleted(self, view: batch.UnitView) -> None:
+    def was_deleted(self, view: existing.UnitView) -> None:
         """Take out a Job that we deleted; should a finalizer keep it, its next event brings it back."""
         self._bury(view.uid, int(view.version), last=None)
 
-    def _bury(self, uid: str, version: int, *, last: batch.UnitView | None, since: int = 0) -> None:
+    def _bury(self, uid: str, version: int, *, last: existing.UnitView | None, since: int = 0) -> None:
         """Take a Job out; `last` is as what it was deleted, None where only its absence was seen.
 
         `since` is when it was marked as deleted (ms), 0 where it went at once.
@@ -234,7 +236,7 @@ class Units:
         if entry is None:
             return
         del self.entries[uid]
-        name = (entry.view.namespace, entry.view.name)
+        name = _name(entry.view)
         if self._by_name.get(name) == uid:
             del self._by_name[name]
         self._leave_owner(entry)
@@ -243,7 +245,7 @@ class Units:
 
     def _changed(self, uid: str) -> None:
         view = self.entries[uid].view
-        for job in self._refs.get((view.namespace, view.name), ()):
+        for job in self._refs.get(_name(view), ()):
             self._fit(job)
         self.touch(uid)
 
@@ -290,7 +292,7 @@ class Units:
         ref = job.spec.ref if job.spec is not None else None
         if ref is None:
             return
-        name = (job.namespace, ref.name)
+        name = (ref.kind, job.namespace, ref.name)
         if job.uid not in self._ref_of:
             self._ref_of[job.uid] = name
             self._expect(job)
@@ -305,7 +307,7 @@ class Units:
             self._expected[job.uid] = job.status.unit
         self._excuse(before, job)
         if self._aside is not None and name in self._aside:
-            self.apply("ADDED", self._aside.pop(name))
+            self.apply("ADDED", self._aside.pop(name), kinds.named(ref.api_version, ref.kind))
         if before is None or before.final != job.final:
             for other in self._refs[name]:
                 self._touch(other)
@@ -346,7 +348,7 @@ class Units:
 
     def entry_of(self, job: ledgers.Ledger) -> Entry | None:
         """Return the Job that a DeadlineJob speaks for, None when there is none or it is another one."""
-        uid = self._by_name.get(self._ref_of.get(job.uid, ("", "")), "")
+        uid = self._by_name.get(self._ref_of.get(job.uid, NOBODY), "")
         entry = self.entries.get(uid)
         if entry is None or self._expected.get(job.uid, uid) != uid:
             return None
@@ -364,7 +366,7 @@ class Units:
 
     def vanished(self, job: ledgers.Ledger) -> bool:
         """Whether the Job that a DeadlineJob spoke for is gone for good."""
-        expected, name = self._expected.get(job.uid), self._ref_of.get(job.uid, ("", ""))
+        expected, name = self._expected.get(job.uid), self._ref_of.get(job.uid, NOBODY)
         return expected is not None and name not in self.unseen and self._by_name.get(name) != expected
 
     def ledgers_of(self, entry: Entry) -> list[ledgers.Ledger]:
@@ -375,7 +377,7 @@ class Units:
         view = entry.view
         found = [
             job
-            for job in self._refs.get((view.namespace, view.name), {}).values()
+            for job in self._refs.get(_name(view), {}).values()
             if self._expected.get(job.uid, view.uid) == view.uid
         ]
         return sorted(found, key=lambda job: (job.status.phase in _WAITING, job.created, job.uid))
@@ -404,7 +406,7 @@ class Units:
         """Have the DeadlineJobs of a Job looked at again, for one of its pods changed."""
         entry = self.entries.get(uid)
         if entry is not None:
-            for job in self._refs.get((entry.view.namespace, entry.view.name), ()):
+            for job in self._refs.get(_name(entry.view), ()):
                 self._touch(job)
 
     # Who may be queued
@@ -414,15 +416,17 @@ class Units:
         if entry.view.manager:
             return (
                 "OtherManager",
-                f"Job {entry.view.key} is managed by {entry.view.manager} and is left alone; remove that, "
+                f"{entry.view.named} is managed by {entry.view.manager} and is left alone; remove that, "
                 "or the reference to it",
             )
         first = next((other for other in self.ledgers_of(entry) if not other.final), None)
         if first is not None and first.uid != job.uid:
             return (
                 DUPLICATE,
-                f"DeadlineJob {first.key} speaks for Job {entry.view.key} already; delete one of them",
+                f"DeadlineJob {first.key} speaks for {entry.view.named} already; delete one of them",
             )
+        if entry.view.unfit:
+            return ("UnsupportedConstraint", f"{entry.view.named}: {entry.view.unfit}")
         return self.misplaced(entry)
 
     def misplaced(self, entry: Entry) -> Told:
@@ -434,39 +438,30 @@ class Units:
             above = found.unsupported
             return (
                 "UnsupportedOwner",
-                f"Job {view.key} belongs to {above.kind} {above.name}, and lstqueue does not queue the kind "
+                f"{view.named} belongs to {above.kind} {above.name}, and lstqueue does not queue the kind "
                 f"{above.kind} yet; remove the label {names.LABEL_QUEUE} from its templates",
             )
         if found.top is not None:
             return (
                 "LabelIgnored",
-                f"Job {view.key} belongs to Job {found.top.name} and is not queued by itself; put the label "
-                f"{names.LABEL_QUEUE} there",
+                f"{view.named} belongs to {found.top.kind} {found.top.name} and is not queued by itself; "
+                f"put the label {names.LABEL_QUEUE} there",
             )
-        if found.unread is not None and len(self._below.get(found.unread.uid, ())) > 1:
+        if found.unread is not None and self._siblings.several(found.unread.uid):
             above = found.unread
             return (
                 "SharedOwner",
-                f"{above.kind} {above.name} has several Jobs with the label {names.LABEL_QUEUE}, and nobody "
+                f"{above.kind} {above.name} has several jobs with the label {names.LABEL_QUEUE}, and nobody "
                 "can tell whether they need each other; label only one of them, or none",
             )
         return ("", "")
 
     def place(self, entry: Entry, found: owners.Found) -> None:
-        """Note where the walk up the owners of a Job ended."""
+        """Note where the walk up the owners of a job ended."""
         entry.place = found
-        if found.unread is None or not entry.labelled:
-            return
-        uid, siblings = entry.view.uid, self._below.setdefault(found.unread.uid, set())
-        if uid in siblings:
-            return
-        siblings.add(uid)
-        if len(siblings) == 2:
-            # From the second on they all are in the same position: each later one is alone in having changed.
-            for other in siblings & self.entries.keys():
-                self._changed(other)
-        elif len(siblings) > 2:
-            self._changed(uid)
+        if found.unread is not None and entry.labelled:
+            for uid in self._siblings.enter(found.unread.uid, entry.view.uid) & self.entries.keys():
+                self._changed(uid)
 
     def learn_owner(self, uid: str, known: owners.Known) -> None:
         """Remember what reading an owner has shown."""
@@ -476,16 +471,13 @@ class Units:
 
     def _leave_owner(self, entry: Entry) -> None:
         above = entry.place.unread if entry.place is not None else None
-        siblings = self._below.get(above.uid) if above is not None else None
-        if above is not None and siblings is not None:
-            if entry.view.uid not in siblings:
-                return
-            siblings.remove(entry.view.uid)
-            if len(siblings) == 1:
-                for last in siblings & self.entries.keys():
-                    self._changed(last)
-            if not siblings:
-                del self._below[above.uid]
+        if above is not None:
+            for uid in self._siblings.leave(above.uid, entry.view.uid) & self.entries.keys():
+                self._changed(uid)
+
+
+def _name(view: existing.UnitView) -> Name:
+    return view.kind, view.namespace, view.name
 
 
 def _unasked(job: ledgers.Ledger, entry: Entry) -> bool:

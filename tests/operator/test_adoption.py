@@ -8,7 +8,8 @@ import manifests
 from existing import Existing
 
 from lstqueue.api import names
-from lstqueue.jobs import batch, views
+from lstqueue.jobs import existing as existing_jobs
+from lstqueue.jobs import views
 from lstqueue.kube import port
 
 
@@ -253,7 +254,7 @@ async def test_a_job_of_another_manager_is_left_alone_and_told_so() -> None:
 
 
 def labels() -> cluster.Object:
-    return {names.LABEL_QUEUE: cluster.QUEUE, batch.KUEUE: "team-a"}
+    return {names.LABEL_QUEUE: cluster.QUEUE, existing_jobs.KUEUE: "team-a"}
 
 
 def jobs_body(name: str) -> cluster.Object:

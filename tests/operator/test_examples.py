@@ -14,7 +14,12 @@ from lstqueue.kube import port
 from lstqueue.operator import app
 
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent.parent / "examples"
-JOBS = {"DeadlineJob": port.DEADLINE_JOBS, "Job": port.JOBS, "CronJob": port.CRON_JOBS}
+JOBS = {
+    "DeadlineJob": port.DEADLINE_JOBS,
+    "Job": port.JOBS,
+    "CronJob": port.CRON_JOBS,
+    "PyTorchJob": port.PYTORCH_JOBS,
+}
 DAY = 86_400
 
 
@@ -60,3 +65,9 @@ def test_the_page_on_existing_jobs_shows_the_example() -> None:
     page = (EXAMPLES.parent / "docs" / "existing-jobs.md").read_text(encoding="utf-8")
     shown = [yaml.safe_load(block.split("```")[0]) for block in page.split("```yaml")[1:]]
     assert shown[0] == documents(EXAMPLES / "labelled-job.yaml")[0]
+
+
+def test_the_page_on_pytorchjobs_shows_the_example() -> None:
+    page = (EXAMPLES.parent / "docs" / "pytorchjobs.md").read_text(encoding="utf-8")
+    shown = [yaml.safe_load(block.split("```")[0]) for block in page.split("```yaml")[1:]]
+    assert shown[0] == documents(EXAMPLES / "labelled-pytorchjob.yaml")[0]

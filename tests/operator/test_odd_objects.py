@@ -9,7 +9,7 @@ import pytest
 from existing import Existing
 from manifests import group, own
 
-from lstqueue.jobs import batch, inline
+from lstqueue.jobs import existing, inline
 from lstqueue.kube import port
 from lstqueue.operator import guard, keeper, queue_status, snapshots, steps
 
@@ -123,7 +123,7 @@ async def test_the_deadline_job_of_a_job_that_is_over_may_be_held_by_a_finalizer
         made.patch(port.DEADLINE_JOBS, "held", {"metadata": {"finalizers": None}})
 
 
-@pytest.mark.parametrize("parallelism", [batch.WIDEST + 1, 2**31 - 1])
+@pytest.mark.parametrize("parallelism", [existing.WIDEST + 1, 2**31 - 1])
 @cluster.virtual
 async def test_a_job_as_wide_as_numbers_go_is_told_so_at_once(parallelism: int) -> None:
     async with cluster.run(nodes=1) as made:

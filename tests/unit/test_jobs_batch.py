@@ -5,7 +5,7 @@ import pytest
 from cases import batch_jobs, raw
 from lstqueue.api import names
 from lstqueue.embedded import patches
-from lstqueue.jobs import batch, views
+from lstqueue.jobs import batch, existing, views
 
 
 def unit(**given):
@@ -78,7 +78,7 @@ def test_the_first_release_puts_gate_and_labels_into_the_template_and_later_ones
     }
     seen = batch.unit(released)
     assert (seen.job, seen.attempt, seen.suspended) == ("uid-ledger", 1, False)
-    assert batch.stamped(seen, "uid-ledger")
+    assert existing.stamped(seen, "uid-ledger")
     again = batch.release(seen, job="uid-ledger", attempt=2)
     assert again["spec"] == {"suspend": False}
     assert "template" in batch.release(seen, job="uid-of-a-new-ledger", attempt=1)["spec"]
@@ -96,7 +96,7 @@ def test_the_first_release_puts_gate_and_labels_into_the_template_and_later_ones
 def test_another_manager_is_recognised(label, managed, who):
     made = batch_jobs.job(**({"managedBy": managed} if managed else {}))
     if label:
-        made["metadata"]["labels"][batch.KUEUE] = label
+        made["metadata"]["labels"][existing.KUEUE] = label
     assert batch.unit(made).manager == who
 
 
@@ -108,7 +108,7 @@ def test_a_job_that_failed_or_is_about_to_is_over():
 
 
 def test_the_pod_of_a_dry_run_is_the_gated_pod_without_the_servers_labels():
-    probe = batch.probe_pod(batch_jobs.job()["spec"]["template"])
+    probe = batch.probe_pod(batch_jobs.job()["spec"]["template"], existing.GROUP)
     assert probe["metadata"]["labels"] == {}
     assert probe["spec"]["schedulingGates"] == [{"name": names.GATE}]
     assert probe["spec"]["restartPolicy"] == "Never"
@@ -122,7 +122,7 @@ def test_annotations_of_others_are_not_kept():
 
 
 def test_a_unit_stands_as_the_one_job_of_its_ledger():
-    seen = batch.child(unit(), "uid-ledger", parallelism=4, done=frozenset({1}))
+    seen = existing.child(unit(), "uid-ledger", existing.GROUP, parallelism=4, done=frozenset({1}))
     assert isinstance(seen, views.ChildView)
     assert (seen.job, seen.group, seen.restart, seen.done) == ("uid-ledger", "pods", 0, frozenset({1}))
 
@@ -132,10 +132,10 @@ def test_a_pod_that_is_let_go_loses_our_gate_and_labels_and_keeps_the_gates_of_o
     labels = {names.LABEL_JOB: "uid-gone", names.LABEL_GROUP: "pods", names.LABEL_RESTART: "0", "team": "a"}
     meta = {"name": "w-0", "namespace": "default", "uid": "uid-pod", "resourceVersion": "7", "labels": labels}
     made = {"metadata": meta, "spec": {"schedulingGates": gates, "containers": []}}
-    body = batch.let_go_pod(views.pod(made))
+    body = existing.let_go_pod(views.pod(made))
     assert body["metadata"]["resourceVersion"] == "7"
     after = patches.merge(made, body)
     assert after["spec"] == {"schedulingGates": gates[:1], "containers": []}
     assert after["metadata"]["labels"] == {"team": "a"}
     with pytest.raises(ValueError, match="is not gated"):
-        batch.let_go_pod(views.pod(after))
+        existing.let_go_pod(views.pod(after))

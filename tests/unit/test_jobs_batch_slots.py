@@ -85,15 +85,15 @@ def test_a_job_without_completions_replaces_nobody_after_a_success():
     running = slotted(batch_jobs.pod(job, "a", gated=False, slot=1, node="n1", phase="Running"))
     booked, _ = let_in(job, [running])
     assert booked.done == {0, 2}
-    assert not slots.movable(batch.unit(job))
+    assert not slots.movable(batch.unit(job), frozenset())
 
 
 def test_only_what_can_come_back_is_moved():
-    assert slots.movable(batch.unit(GANG))
+    assert slots.movable(batch.unit(GANG), frozenset())
     through = batch_jobs.job(parallelism=3, completions=3, status={"completedIndexes": "1"})
-    assert not slots.movable(batch.unit(through))
+    assert not slots.movable(batch.unit(through), frozenset())
     begun = batch_jobs.job(parallelism=3, completions=9, indexed=False, status={"succeeded": 7})
-    assert slots.movable(batch.unit(begun))
+    assert slots.movable(batch.unit(begun), frozenset())
 
 
 PHASES = st.sampled_from(["gated", "Running", "Succeeded"])

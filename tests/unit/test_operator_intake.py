@@ -3,6 +3,7 @@
 import pytest
 
 from cases import raw
+from lstqueue.jobs import batch
 from lstqueue.kube import port
 from lstqueue.operator import intake, ledger
 
@@ -49,12 +50,12 @@ class OverQuota:
         raise port.ForbiddenError(403, "Forbidden", f'pods "{name}" is forbidden: exceeded quota: compute')
 
 
-@pytest.mark.parametrize("existing", [False, True])
-async def test_an_answer_that_all_equal_gangs_get_names_none_of_them(existing):
+@pytest.mark.parametrize("adapter", [None, batch])
+async def test_an_answer_that_all_equal_gangs_get_names_none_of_them(adapter):
     job = ledger.read(raw.deadline_job())
     templates = {"worker": raw.deadline_job()["spec"]["groups"][0]["template"]}
     asked = intake.Intake(OverQuota(), now=lambda: raw.NOW, interval=raw.MINUTE)
-    answer = await asked.ask(job.gang(), job.spec.shape, templates, existing=existing)
+    answer = await asked.ask(job.gang(), job.spec.shape, templates, adapter=adapter)
     assert "exceeded quota: compute" in answer.problem
     assert job.name not in answer.problem
-    assert answer.words("sweep").startswith("Job sweep: ")
+    assert answer.words("Job sweep").startswith("Job sweep: ")

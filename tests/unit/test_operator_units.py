@@ -68,9 +68,9 @@ def test_a_job_that_somebody_speaks_for_is_kept_without_its_label_until_that_is_
 def test_a_reference_to_a_job_that_nobody_has_seen_is_to_be_looked_up():
     index = Index()
     mine = index.ledger(job="sweep")
-    assert index.units.unseen == {("default", "sweep")}
+    assert index.units.unseen == {("Job", "default", "sweep")}
     assert index.units.facts(mine, raw.NOW).unseen
-    index.units.missing(("default", "sweep"))
+    index.units.missing(("Job", "default", "sweep"))
     assert not index.units.facts(mine, raw.NOW).unseen
     assert index.looked[-1] == mine.uid
     index.units.apply("ADDED", batch_jobs.job("sweep", queue=None))
@@ -234,10 +234,10 @@ def test_until_all_deadline_jobs_are_known_jobs_of_nobody_are_only_put_aside():
     mine, late = index.ledger(job="referred"), index.ledger("late", job="deleted")
     assert index.units.entry_of(mine).view.uid == "uid-referred"
     assert index.units.entry_of(late) is None
-    assert index.units.unseen == {("default", "deleted")}
+    assert index.units.unseen == {("Job", "default", "deleted")}
     index.units.settled()
     assert index.units.entry_of(index.ledger("later", job="nobodys")) is None
-    assert ("default", "nobodys") in index.units.unseen
+    assert ("Job", "default", "nobodys") in index.units.unseen
 
 
 def test_siblings_are_looked_at_when_the_second_comes_and_not_with_each():

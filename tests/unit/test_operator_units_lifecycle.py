@@ -7,7 +7,7 @@ import pytest
 from cases import batch_jobs, raw
 from lstqueue.api import names
 from lstqueue.engine import model
-from lstqueue.jobs import batch
+from lstqueue.jobs import batch, existing
 from lstqueue.operator import gone, ledger, lifecycle, members, units
 
 UID = "uid-ledger"
@@ -17,7 +17,7 @@ NODES = ("n1", "n2")
 
 def admission(view, nodes=NODES):
     placed = tuple((node, (rank,)) for rank, node in enumerate(nodes))
-    groups = (ledger.GroupAdmission(batch.GROUP, "a100", placed),)
+    groups = (ledger.GroupAdmission(existing.GROUP, "a100", placed),)
     return ledger.Admission(at=raw.NOW, queue="research", shape=view.shape, groups=groups, job_uid=view.uid)
 
 
@@ -34,7 +34,7 @@ def gang(job, phase=PHASE.PENDING, *, pods=(), attempt=0, admitted=False, unfit=
     )
     asked = ledger.Spec(
         queue="research",
-        groups=((batch.GROUP, view.size),),
+        groups=((existing.GROUP, view.size),),
         shape=view.shape,
         ref=ledger.JobRef("batch/v1", "Job", view.name),
         **(spec or {}),
@@ -212,7 +212,7 @@ def test_a_gang_costs_a_look_at_each_of_its_nodes_however_many_pods_are_there():
     }
     placed = dataclasses.replace(
         admission(batch.unit(made), ()),
-        groups=(ledger.GroupAdmission(batch.GROUP, "a100", (("n1", (0, 1)), ("n2", (2, 3)))),),
+        groups=(ledger.GroupAdmission(existing.GROUP, "a100", (("n1", (0, 1)), ("n2", (2, 3)))),),
     )
     waits = gang(made, PHASE.ADMITTED, attempt=1, admitted=True)
     status = dataclasses.replace(waits.ledger.status, admission=placed)
