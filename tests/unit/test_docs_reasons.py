@@ -13,7 +13,7 @@ WORD = re.compile("[A-Z][a-z]+[A-Za-z]*|TTL[A-Za-z]+")
 ELSEWHERE = {
     *("ConfigMap", "CronJob", "DeadlineJob", "Event", "Job", "Namespace", "Node", "Pod", "ResourceQuota"),
     *("BestEffort", "Cancel", "Continue", "Demote", "Leader", "Never", "Queue", "QueueDefault", "Reject"),
-    *("Clock", "ClockSkew", "Defect", "HyperNode", "Interconnect"),
+    *("Clock", "ClockSkew", "Defect", "HyperNode", "Interconnect", "PyTorchJob"),
     *("Failed", "NoExecute", "Normal", "Ready", "Running", "SchedulingGated", "True", "User", "Warning"),
 }
 """Words that are no reasons: kinds, values of fields, words of pods, Events and (failed writes) metrics."""
