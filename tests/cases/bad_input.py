@@ -85,8 +85,11 @@ REFUSED: Mapping[str, Refused] = {
         refer("Pod", "v1"), ("spec.jobRef", "only Jobs of batch/v1", "kind: Job")
     ),
     "a reference to a CronJob": Refused(refer("CronJob"), ("spec.jobRef", "only Jobs of batch/v1")),
-    "a reference to a PyTorchJob": Refused(
-        refer("PyTorchJob", "kubeflow.org/v1"), ("spec.jobRef", "only Jobs of batch/v1")
+    "a reference to an MPIJob": Refused(
+        refer("MPIJob", "kubeflow.org/v1"), ("spec.jobRef", "only Jobs of batch/v1")
+    ),
+    "a reference to a PyTorchJob of another version": Refused(
+        refer("PyTorchJob", "kubeflow.org/v2"), ("spec.jobRef", "kubeflow.org/v1")
     ),
     "a reference without a name": Refused(refer(name=""), ("spec.jobRef.name",)),
     "a reference to another namespace": Refused(refer(name="other/train"), ("spec.jobRef.name",)),

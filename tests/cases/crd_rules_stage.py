@@ -64,7 +64,7 @@ def references() -> Iterable[crd_case.Case]:
     for name, fields in {
         "a CronJob": {"kind": "CronJob"},
         "a Job of old": {"apiVersion": "batch/v1beta1"},
-        "a PyTorchJob": {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob"},
+        "an MPIJob": {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob"},
         "nothing in particular": {"apiVersion": "", "kind": ""},
     }.items():
         yield crd_case.refused(f"a reference to {name}", to(**fields), "spec.jobRef", "only Jobs of batch/v1")
