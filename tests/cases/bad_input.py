@@ -82,7 +82,7 @@ REFUSED: Mapping[str, Refused] = {
     "a name that reads backwards": Refused(job(), ("metadata.name",), name=RTL),
     # What it refers to
     "a reference to a Pod": Refused(
-        refer("Pod", "v1"), ("spec.jobRef", "only Jobs of batch/v1", "kind: Job")
+        refer("Pod", "v1"), ("spec.jobRef", "only Jobs of batch/v1", "apiVersion and kind")
     ),
     "a reference to a CronJob": Refused(refer("CronJob"), ("spec.jobRef", "only Jobs of batch/v1")),
     "a reference to an MPIJob": Refused(
