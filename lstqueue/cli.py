@@ -145,7 +145,9 @@ def record(**options: Any) -> None:
     show_default=True,
     help="Take the first so many jobs of the trace.",
 )
-@click.option("--nodes", type=click.IntRange(1, 512), default=16, show_default=True, help="Nodes of 8 GPUs.")
+@click.option(
+    "--nodes", type=click.IntRange(1, 512), show_default="16; 4 with --serve", help="Nodes of 8 GPUs."
+)
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="Seed of the deadlines, which are drawn."
 )
@@ -182,6 +184,7 @@ def demo(
     /,
     *,
     serve: bool,
+    nodes: int | None,
     speed: float,
     kubeconfig: pathlib.Path | None,
     probe_port: int,
@@ -202,10 +205,10 @@ def demo(
     if serve:
         from lstqueue.demo import serve as serving
 
-        sys.exit(serving.run(serving.Options(options["nodes"], speed, kubeconfig, probe_port)))
+        sys.exit(serving.run(serving.Options(nodes or serving.NODES, speed, kubeconfig, probe_port)))
     from lstqueue.demo import command
 
-    sys.exit(command.run(**options))
+    sys.exit(command.run(nodes=nodes or command.NODES, **options))
 
 
 @main.group()

@@ -13,6 +13,8 @@ from rich import console, progress
 from lstqueue.demo import mix, outcome, play, processes, report, scenario, trace
 
 POLICIES = ("lst", "fifo")
+NODES = 16
+"""Unless somebody asks for others."""
 
 
 def run(

@@ -38,6 +38,8 @@ _SETTINGS = all_settings.Settings(
 Status = Mapping[str, Any]
 _OVER = ("Succeeded", "Failed", "Rejected")
 
+NODES = 4
+"""Unless somebody asks for others. The queue is that of `examples/queue.yaml` then, which changes nothing."""
 _SHOWN = 10
 """How many broken invariants are printed in full."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,11 +58,37 @@ def run(asked: Asked) -> int:
         rows = _work_out(asked, counted, shape.gpus, costs.bind + costs.launch, width)
     except (traces.TraceError, deadlines.DeadlineError, bounds.BoundError) as error:
         raise click.ClickException(str(error)) from error
-    console.Console().print(_table(asked, rows))
+    told = _counts(load, counted)
+    shown = console.Console()
+    for words in _left_out(told):
+        shown.print(words, highlight=False, markup=False)
+    shown.print(_table(asked, rows))
     if asked.json_path is not None:
-        made = {"trace": asked.trace, "seed": asked.seed, "weight": asked.weight, "bounds": rows}
+        made = {"trace": asked.trace, "seed": asked.seed, "weight": asked.weight, **told, "bounds": rows}
         files.write(asked.json_path, json.dumps(made, indent=2) + "\n")
     return 0
+
+
+def _counts(load: workload.Workload, counted: Sequence[workload.Work]) -> dict[str, Any]:
+    """Which jobs a bound is of, and which it is not: under the names that `run` has for them."""
+    return {
+        "jobs": len(counted),
+        "deadline_jobs": len(bounds.dated(counted)),
+        "jobs_not_counted": len(load.works) - len(counted),
+        "dropped": dict(load.dropped),
+    }
+
+
+def _left_out(told: Mapping[str, Any]) -> Iterator[str]:
+    """What of the trace no bound is of, each with its reason."""
+    free = told["jobs"] - told["deadline_jobs"]
+    yield f"{told['deadline_jobs']:,} of {told['jobs']:,} jobs have a deadline" + (
+        f"; {free:,} left out: without one there is nothing to meet." if free else "."
+    )
+    if told["jobs_not_counted"]:
+        yield f"{told['jobs_not_counted']:,} left out: submitted within --warm-up or --cool-down."
+    for reason, rows in told["dropped"].items():
+        yield f"{rows:,} left out: {reason}."
 
 
 def _work_out(

@@ -15,7 +15,7 @@ from typing import Any
 
 from rich import console, progress
 
-from lstqueue.evaluate import evaluation, files, options, output, replay
+from lstqueue.evaluate import estimates, evaluation, files, options, output, replay
 from lstqueue.evaluate.report import page, record, series, settings, single
 
 
@@ -49,7 +49,8 @@ def run(asked: Options) -> int:
     recorder = record.Recorder() if asked.report_path is not None else None
     with files.lines(asked.log_path) as events:
         made = evaluation.prepared(asked, events=events, recorder=recorder)
-        output.introduce(terminal, made.load, made.shape, made.policy)
+        mind = estimates.flattery(asked.estimates, asked.trace)
+        output.introduce(terminal, made.load, made.shape, made.policy, mind=mind)
         began, worked = time.perf_counter(), time.process_time()
         outcome = _replay(made, terminal)
         spent = time.perf_counter() - began, time.process_time() - worked
@@ -72,7 +73,8 @@ def _report(
 ) -> str:
     recorder.finish(outcome.ended)
     told = settings.filled(asked.told, {name: getattr(made.costs, name) for name in options.COSTS})
-    about = single.Asked(made.policy.about, made.shape.words, told, asked.line)
+    mind = estimates.flattery(asked.estimates, asked.trace)
+    about = single.Asked(made.policy.about, made.shape.words, told, asked.line, mind)
     return page.html(single.content(found, series.Recorded(outcome, recorder), about))
 
 

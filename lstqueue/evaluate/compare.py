@@ -16,9 +16,11 @@ from typing import Any
 import click
 from rich import console, table
 
-from lstqueue.evaluate import files, options, output, paired, parallel, policies, setup, tabled
+from lstqueue.evaluate import estimates, files, options, output, paired, parallel, policies, setup, tabled
 from lstqueue.evaluate.report import page, settings, several
 
+PROMISES = ("promised_ratio", "promises_broken")
+"""Figures of policies that promise deadlines; others have none of them, rather than none promised."""
 SEEDS = 10
 """Seeds of a comparison that is published, at least; its arrivals are shaken."""
 
@@ -58,6 +60,12 @@ class Asked(options.Replayed):
         """How many seeds are replayed: 1 where nothing is drawn from them."""
         return self.seeds if self.drawn else 1
 
+    @property
+    def mind(self) -> list[str]:
+        """What to mind about the options."""
+        said = [estimates.flattery(self.estimates, trace) for trace in self.trace_specs]
+        return sorted({words for words in said if words is not None})
+
     def replays(self) -> Iterator[options.One]:
         """What is to be replayed, the seeds of one policy together."""
         shared = options.shared(self)
@@ -80,6 +88,8 @@ class Metric:
 
     def of(self, found: Mapping[str, Any]) -> float | None:
         """Read it; None where a replay has none."""
+        if self.key in PROMISES and not policies.named(found["policy"]).promises:
+            return None
         if self.key == "wide_ratio":
             return found["wide_met"] / found["wide_jobs"] if found["wide_jobs"] else None
         if self.key == "completed_ratio":
@@ -98,6 +108,8 @@ METRICS = (
     Metric("share_of_bound", "of the bound %", 100, 2),
     Metric("gpu_hour_ratio", "by GPU hours %", 100, 2),
     Metric("wide_ratio", "wide gangs %", 100, 1),
+    Metric("promised_ratio", "promised %", 100, 2),
+    Metric("promises_broken", "promises broken", 1, 1),
     Metric("preemptions_per_job", "suspensions a job", 1, 3),
     Metric("lost_gpu_share", "GPU time lost %", 100, 2),
     Metric("completed_ratio", "completed %", 100, 1),
@@ -195,7 +207,7 @@ def _series(found: Sequence[Mapping[str, Any]], policy: str, metric: Metric) -> 
 def _tables(trace: str, asked: Asked, told: Mapping[str, Any], width: int) -> Iterator[table.Table]:
     """Means with half their intervals; below each, by how much it is above the first policy."""
     first = asked.policy_names[0]
-    metrics = [metric for metric in METRICS if told[first][metric.key] is not None]
+    metrics = [one for one in METRICS if any(figures[one.key] is not None for figures in told.values())]
     seeds = "1 seed" if asked.met == 1 else f"{asked.met} seeds"
     rows = [
         (policy, [cell(metric, figures[metric.key]) for metric in metrics])
@@ -237,6 +249,7 @@ def as_json(asked: Asked, found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "seeds": asked.met,
         "drawn": asked.drawn,
         "published": asked.published,
+        "mind": asked.mind,
         "traces": traces,
         "runs": list(found),
     }

@@ -21,6 +21,9 @@ from lstqueue.engine import estimate, history, model
 from lstqueue.evaluate import workload
 
 FORMS = "exact, user, lognormal:SIGMA or last-two"
+EXACT = "exact"
+USERS_KNOWN = ("lstqueue", "swf")
+"""Formats of traces in which users may say how long their jobs take, so that no estimate need be exact."""
 WILDEST = 5.0
 """The largest sigma: a factor of 150 at one standard deviation."""
 
@@ -54,13 +57,29 @@ def parse(text: str, *, seed: int, config: model.Config) -> Estimator:
     name, colon, argument = text.partition(":")
     if name == "lognormal" and colon:
         return Lognormal(_sigma(argument, text), seed=seed, config=config)
-    if text == "exact":
+    if text == EXACT:
         return Exact()
     if text == "user":
         return User(config)
     if text == "last-two":
         return LastTwo(config)
     raise EstimateError(f"{text!r} is no model of estimates; it must be {FORMS}")
+
+
+def flattery(named: str, trace: str) -> str | None:
+    """What to mind where a replay is told run times that a cluster would have to guess; None elsewhere.
+
+    Args:
+        named: The model, as the command line names it.
+        trace: The trace, FORMAT:PATH.
+    """
+    if named != EXACT or trace.partition(":")[0] not in USERS_KNOWN:
+        return None
+    return (
+        "Estimates are exact: the policy is told how long each job will run, which nobody knows beforehand, "
+        "and looks better than it would be. --estimates last-two predicts as the operator does, --estimates "
+        "user takes what users said."
+    )
 
 
 class Exact:

@@ -45,9 +45,14 @@ class Result:
 
 
 def introduce(
-    terminal: console.Console, load: workload.Workload, shape: world.Shape, policy: policies.Policy
+    terminal: console.Console,
+    load: workload.Workload,
+    shape: world.Shape,
+    policy: policies.Policy,
+    *,
+    mind: str | None,
 ) -> None:
-    """Say what is about to be replayed, and what of the trace is not."""
+    """Say what is about to be replayed, what of the trace is not, and what to `mind` about it."""
     dated = sum(1 for work in load.works if work.deadline is not None)
     terminal.print(
         f"[bold]{len(load.works):,} jobs[/] of {load.name}, {dated:,} with a deadline, on "
@@ -58,6 +63,8 @@ def introduce(
         terminal.print(f"{_rowed(rows)} left out: {reason}.", highlight=False, markup=False)
     for reason, rows in load.completed:
         terminal.print(f"{_rowed(rows)} completed: {reason}.", highlight=False, markup=False)
+    if mind is not None:
+        terminal.print(mind, style="yellow", highlight=False, markup=False)
 
 
 def _rowed(rows: int) -> str:

@@ -30,6 +30,11 @@ class Policy:
     pods: podwise.Rules | None = None
     foreknowing: bool = False
 
+    @property
+    def promises(self) -> bool:
+        """Whether deadlines are promised."""
+        return self.configured(model.Config()).promising
+
     def configured(self, config: model.Config) -> model.Config:
         """Return a configuration with what the policy sets; as in a queue, no promises unless it has them."""
         return replace(config, **{"promising": False, **self.config})

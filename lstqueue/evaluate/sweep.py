@@ -24,7 +24,10 @@ VARIED = (
     "nodes", "deadlines", "estimates", "best-effort", "failures", "gpu-failures", "drains", "checkpoint",
 )  # fmt: skip
 """Options that may vary, by name without dashes in front."""
-SHOWN = ("deadline_ratio", "share_of_bound", "gpu_hour_ratio", "preemptions_per_job", "lost_gpu_share")
+SHOWN = (
+    "deadline_ratio", "share_of_bound", "gpu_hour_ratio", *compare.PROMISES, "preemptions_per_job",
+    "lost_gpu_share",
+)  # fmt: skip
 """Figures with a table in the terminal."""
 
 
@@ -127,6 +130,7 @@ def as_json(asked: compare.Asked, vary: Vary, runs: Sequence[Mapping[str, Any]])
         "seeds": max(one.met for one in at),
         "drawn": all(one.drawn for one in at),
         "published": all(one.published for one in at),
+        "mind": [] if vary.name == "estimates" else asked.mind,
         "points": points,
         "runs": list(runs),
     }
@@ -136,7 +140,7 @@ def _tables(told: Mapping[str, Any], metric: compare.Metric, width: int) -> Iter
     """A figure by policy and value, and below each by how much it is above the first policy."""
     points = told["points"]
     names = list(next(iter(points.values())))
-    if metric.key == "share_of_bound" and all(here[names[0]][metric.key] is None for here in points.values()):
+    if all(figures[metric.key] is None for here in points.values() for figures in here.values()):
         return iter(())
     rows = [
         (policy, [compare.cell(metric, here[policy][metric.key]) for here in points.values()])

@@ -28,7 +28,6 @@ from lstqueue.evaluate import (
 from lstqueue.evaluate import policies as pure_policies
 from lstqueue.through import manifests, play, policies, report
 
-EXACT = "exact"
 KNOWN_AFTER = 2_000
 """Ms after which a job's end is known at the latest where passes are a second apart."""
 KNOWN = (
@@ -47,7 +46,8 @@ def run(asked: command.Options) -> int:
     files.check(asked.written, (options.path_of(asked.trace), asked.inventory, asked.queues))
     plan = planned(asked)
     terminal = console.Console(stderr=True)
-    output.introduce(terminal, plan.load, plan.shape, pure_policies.named(asked.policy))
+    mind = estimates.flattery(asked.estimates, asked.trace)
+    output.introduce(terminal, plan.load, plan.shape, pure_policies.named(asked.policy), mind=mind)
     with _bars(terminal) as bars:
         pure = _pure(asked, bars, len(plan.load.works))
         began = time.perf_counter()
@@ -92,7 +92,7 @@ def planned(asked: command.Options) -> play.Plan:
     shape = setup.shape(asked)
     costs = setup.costs(asked)
     engine = model.Config() if asked.verdicts else model.Config(forecast_depth=0)
-    if asked.estimates == EXACT:
+    if asked.estimates == estimates.EXACT:
         engine = dataclasses.replace(engine, lo_factor=1.0, hi_factor=1.0)
     try:
         manifests.check(costs)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from lstqueue.demo import scenario, serve
 from lstqueue.embedded import clock, memory, world
 from lstqueue.kube import port
 from lstqueue.operator import app
@@ -59,6 +60,11 @@ def test_the_example_is_admitted_whole(path: pathlib.Path) -> None:
             assert cluster.audit.violations == []
 
     clock.run(scenario(), horizon=2 * DAY)
+
+
+def test_the_queue_changes_nothing_where_the_demo_has_made_it() -> None:
+    (queue,) = documents(EXAMPLES / "queue.yaml")
+    assert queue == scenario.queue("lst", gpus=serve.NODES * scenario.GPUS_PER_NODE)
 
 
 def test_the_page_on_existing_jobs_shows_the_example() -> None:

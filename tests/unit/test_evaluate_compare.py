@@ -110,6 +110,23 @@ def test_bounds_are_printed_and_written(trace: str, tmp_path: pathlib.Path) -> N
     assert "gpu-hours" in hours.output
 
 
+def test_a_bound_says_which_jobs_it_is_not_of(trace: str, tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("scipy", reason="the extra `evaluate` brings the solvers")
+    path = tmp_path / "bounds.json"
+    more = ("--best-effort", "0.5", "--warm-up", "30m", "--json", str(path))
+    result = _run("bound", "--trace", trace, "--nodes", "1", *more)
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.output.split())
+    found = json.loads(path.read_text())
+    free = found["jobs"] - found["deadline_jobs"]
+    assert 0 < free < found["jobs"]
+    assert found["dropped"] == {"wider than the cluster": 4}
+    assert (found["jobs"], found["jobs_not_counted"]) == (17, 3)
+    assert f"{found['deadline_jobs']} of 17 jobs have a deadline; {free} left out: without one" in said
+    assert "3 left out: submitted within --warm-up or --cool-down." in said
+    assert "4 left out: wider than the cluster." in said
+
+
 def test_every_command_gives_the_same_bound_for_the_same_options(trace: str, tmp_path: pathlib.Path) -> None:
     pytest.importorskip("scipy", reason="the extra `evaluate` brings the solvers")
     one, run, many = (tmp_path / name for name in ("bound.json", "run.json", "compared.json"))

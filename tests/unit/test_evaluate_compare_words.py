@@ -25,7 +25,9 @@ def trace(tmp_path: pathlib.Path) -> str:
 
 
 def _run(command: str, trace: str, *arguments: str) -> testing.Result:
-    asked = ["evaluate", command, "--trace", trace, "--no-verdicts", "--processes", "1", *arguments]
+    asked = ["evaluate", command, "--trace", trace, "--no-verdicts", *arguments]
+    if command != "run":
+        asked += ["--processes", "1"]
     return testing.CliRunner().invoke(cli.main, asked)
 
 
@@ -51,6 +53,30 @@ def test_a_sweep_of_nodes_is_of_the_jobs_that_fit_the_fewest(trace: str) -> None
     assert result.exit_code == 0, result.output
     for value in (3, 2):
         assert f"--nodes {value}: 3 jobs, 3 with a deadline; 1 left out" in result.output
+
+
+def test_promises_are_shown_where_a_policy_makes_any(trace: str, tmp_path: pathlib.Path) -> None:
+    path, two = tmp_path / "found.json", ("--policy", "fifo", "--policy", "lst-promises")
+    result = _run("compare", trace, *two, "--nodes", "2", "--json", str(path))
+    assert result.exit_code == 0, result.output
+    assert "promised" in result.output
+    fifo, promises = json.loads(path.read_text())["traces"][trace].values()
+    assert (fifo["promised_ratio"], fifo["promises_broken"]) == (None, None)
+    assert promises["promised_ratio"]["mean"] > 0
+    assert promises["promises_broken"]["mean"] == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "estimates", "flatters"),
+    [("compare", (), True), ("run", (), True), ("run", ("--estimates", "last-two"), False)],
+)
+def test_exact_run_times_of_ones_own_jobs_are_said_to_flatter(
+    trace: str, command: str, estimates: tuple[str, ...], flatters: bool
+) -> None:
+    words = "Estimates are exact: the policy is told how long each job will run"
+    result = _run(command, trace, "--policy", "fifo", "--nodes", "2", *estimates)
+    assert result.exit_code == 0, result.output
+    assert (words in " ".join(result.output.split())) is flatters
 
 
 @pytest.mark.parametrize(

@@ -257,6 +257,7 @@ def warnings(found: Found) -> Iterator[str]:
     if stuck:
         of = "one replay" if stuck == 1 else f"{stuck:,} replays"
         yield f"In {of} jobs were left for which nothing would ever happen."
+    yield from found.get("mind", ())
     if not found.get("drawn", True):
         yield _UNDRAWN
     elif found["seeds"] == 1:

@@ -11,12 +11,16 @@ from lstqueue.evaluate.report import bars, curves, fabric, gantt, page, places, 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What was asked for: `cluster` and `about`, the policy, in words; the settings and the command line."""
+    """What was asked for: `cluster` and `about`, the policy, in words; the settings and the command line.
+
+    `mind` is what to mind about that, if anything.
+    """
 
     about: str = ""
     cluster: str = ""
     settings: Sequence[page.Setting] = ()
     command: str = ""
+    mind: str | None = None
 
 
 def content(found: Mapping[str, Any], seen: series.Recorded, asked: Asked) -> page.Content:
@@ -32,7 +36,7 @@ def content(found: Mapping[str, Any], seen: series.Recorded, asked: Asked) -> pa
         headline=_headline(found),
         lead=_lead(found, asked),
         tiles=_tiles(found),
-        warnings=tuple(_warnings(found)),
+        warnings=(*([asked.mind] if asked.mind else []), *_warnings(found)),
         plots=tuple(_plots(found, seen)),
         tables=(*_queues(found), page.figures(found)),
         found=found,

@@ -50,6 +50,8 @@ _CATALOGUE: Mapping[str, tuple[str, str]] = {
     "idle_out_share": ("Of these out of service", ""),
     "idle_kept_share": ("Of these kept for others, or by the order", ""),
     "idle_fragment_share": ("Of these fitting nobody who waited", ""),
+    "promised": ("Deadlines promised", "jobs"),
+    "promised_ratio": ("Deadlines promised, of all", ""),
     "promises_broken": ("Promises broken", "jobs"),
     "passes": ("Decision passes", "passes"),
     "decision_p50_s": ("Time of a decision, half are below", ""),
