@@ -400,6 +400,10 @@ class World:
         """The gang of a job, be it waiting or not; its queue must be there."""
         return self.gangs.get(job.uid) or self._gangs.of(job)
 
+    def gang_near(self, job: model.Job, home: str) -> gangs.Gang:
+        """The gang of a job that goes into a domain rather than elsewhere; "" for where it was last."""
+        return self._gangs.of(dataclasses.replace(job, home=home)) if home else self.gang(job)
+
     def firm(self, gang: gangs.Gang) -> gangs.Gang | None:
         """A gang of this world where its nodes stay; None: nowhere."""
         return self._gangs.firm(gang)

@@ -310,7 +310,8 @@ def _move(known: kept.Kept, one: tenure.Owed) -> bool:
         found = _stays(known, here, groups)
     if found is None and (known.world.evictable(job) or not placed):
         with slots.owing(known).without(job.uid):
-            found = _search(known, job, known.world.gang(job), needed(here, known.now, known.config), lead=0)
+            gang = known.world.gang_near(job, siting.around(known.world.stage, one.slot.groups))
+            found = _search(known, job, gang, needed(here, known.now, known.config), lead=0)
     return found is not None and _make(known, job, *found)
 
 

@@ -78,6 +78,20 @@ def told(stage: Stage, job: model.Job, groups: Sequence[model.GroupPlacement]) -
     return described.place(stage.fabric, *found), described.domain(stage.fabric, *found) or ""
 
 
+def around(stage: Stage, groups: Sequence[model.GroupPlacement]) -> str:
+    """The full path of the innermost domain of a place, of those of its nodes that are there; "" for none."""
+    fabric, index = stage.fabric, stage.nodes.index
+    places = [index[node] for group in groups for node, _ in group.nodes if node in index]
+    if fabric is None or not places:
+        return ""
+    for tier in range(fabric.depth, 0, -1):
+        at = fabric.tiers[tier]
+        elements = np.unique(at.within[places])
+        if len(elements) == 1 and (found := int(at.domain[elements[0]])) >= 0:
+            return fabric.domains.levels[tier - 1].names[found]
+    return ""
+
+
 def quality(
     stage: Stage, job: model.Job, groups: Sequence[model.GroupPlacement]
 ) -> tuple[bandwidth.Quality, Ints] | None:

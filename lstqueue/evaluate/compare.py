@@ -94,7 +94,7 @@ class Metric:
             return found["wide_met"] / found["wide_jobs"] if found["wide_jobs"] else None
         if self.key == "completed_ratio":
             return found["completed"] / found["jobs"] if found["jobs"] else None
-        value = found["jct_s"]["mean"] if self.key == "jct_mean_s" else found[self.key]
+        value = found[_MEANS[self.key]]["mean"] if self.key in _MEANS else found[self.key]
         return None if value is None else float(value)
 
     def words(self, value: float, *, signed: bool = False) -> str:
@@ -103,6 +103,8 @@ class Metric:
         return f"{value * self.factor:{sign}.{self.digits}f}"
 
 
+_MEANS = {"jct_mean_s": "jct_s", "place_slowdown": "place_slowdown"}
+"""Metrics that are the mean of several values."""
 METRICS = (
     Metric("deadline_ratio", "deadlines met %", 100, 2),
     Metric("share_of_bound", "of the bound %", 100, 2),
@@ -115,6 +117,7 @@ METRICS = (
     Metric("completed_ratio", "completed %", 100, 1),
     Metric("jct_mean_s", "completion h", 1 / 3600, 2),
     Metric("best_effort_jct_mean_s", "best effort h", 1 / 3600, 2),
+    Metric("place_slowdown", "slower in its place ×", 1, 3),
 )
 
 

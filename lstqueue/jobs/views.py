@@ -41,7 +41,8 @@ class PodView:
     -1 until it is ungated. `aim` is the node it was pinned to when it was ungated, `slot` the rank it was
     given and `charge` "queue/pool" as stamped then. `refused` says that a kubelet would not have it.
     `created` (ms), and `maker`, the kind and name of what controls it, are kept while it is gated. `replica`
-    is its index in its group where that is a role of a job, -1 else.
+    is its index in its group where that is a role of a job, -1 else. `bound` is when it was given its node
+    (ms, 0 where nobody says).
     """
 
     uid: str
@@ -70,6 +71,7 @@ class PodView:
     slot: int = -1
     maker: tuple[str, str] = ("", "")
     replica: int = -1
+    bound: int = 0
 
     @property
     def gone(self) -> bool:
@@ -173,6 +175,7 @@ def pod(raw: Object) -> PodView:
         slot=number(annotations.get(names.ANNOTATION_RANK), -1) if let_go else -1,
         maker=maker if pinning else ("", ""),
         replica=replica,
+        bound=_bound(conditions) if ours and spec.get("nodeName") else 0,
     )
 
 
@@ -286,6 +289,17 @@ def _aim(spec: Object) -> str:
     pin: Object = fields[-1] if fields else {}
     values = pin.get("values") or []
     return str(values[0]) if pin.get("operator") == "In" and len(values) == 1 else ""
+
+
+def _bound(conditions: Mapping[str, Object]) -> int:
+    """When a pod was given its node, by the API server's clock."""
+    scheduled = conditions.get("PodScheduled") or {}
+    if scheduled.get("status") != "True":
+        return 0
+    try:
+        return times.parse(scheduled.get("lastTransitionTime") or "")
+    except errors.BadValueError:
+        return 0
 
 
 def _why(status: Object, conditions: Mapping[str, Object]) -> tuple[str, str]:

@@ -13,6 +13,8 @@ def fits(cache: caches.Cache, record: caches.Record, group: str, node: str) -> b
     view = cache.nodes.get(node)
     if view is None or not view.ready or view.unschedulable:
         return False
+    if cache.occupancy.left(record.ledger.uid, node) and (record.unit is None or record.unit.gang):
+        return False
     admission, shape = record.ledger.status.admission, _shape(record, group)
     if shape is None or admission is None or admission.queue not in cache.queues:
         return True
@@ -29,6 +31,8 @@ def lost(cache: caches.Cache, record: caches.Record, pod: views.PodView) -> str:
         return ""
     if view is None or not view.ready:
         return "is not ready" if view else "is gone"
+    if pod.bound < view.created if pod.node and pod.bound else cache.occupancy.left(record.ledger.uid, name):
+        return "was made anew, so what is there now is another machine"
     shape = _shape(record, pod.group)
     if shape is None:
         return ""

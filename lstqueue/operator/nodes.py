@@ -15,7 +15,8 @@ from lstqueue.topology import model
 class NodeView:
     """A node without its heartbeats, so that equality means that nothing of interest changed.
 
-    `since` is when it last became ready, or ceased to be (ms since the epoch, 0 where nobody says).
+    `since` is when it last became ready, or ceased to be, and `created` when it was made (ms since the epoch,
+    0 where nobody says): one that is made anew under its name is another machine, as its `uid` says.
     """
 
     name: str
@@ -25,6 +26,8 @@ class NodeView:
     ready: bool
     unschedulable: bool
     since: int = 0
+    uid: str = ""
+    created: int = 0
 
     def engine_node(self, used: Mapping[str, int], *, suspect: bool = False) -> model.Node:
         """Combine it with the sum of its bound pods' requests, and what is thought of its domain."""
@@ -58,6 +61,8 @@ def read(raw: Mapping[str, Any]) -> NodeView:
         ready=ready and "deletionTimestamp" not in meta,
         unschedulable=bool(spec.get("unschedulable")),
         since=lenient.time((said or {}).get("lastTransitionTime")),
+        uid=meta.get("uid") or "",
+        created=lenient.moment(meta.get("creationTimestamp")) or 0,
     )
 
 

@@ -28,6 +28,7 @@ class Occupancy:
         self.nodes: dict[str, node_views.NodeView] = {}
         self._gangs: dict[str, Counter[str]] = {}
         self._admitted: dict[str, set[str]] = {}
+        self._left: dict[str, set[str]] = {}
         self._claims: dict[str, frozenset[str]] = {}
         self._used: dict[str, dict[str, int]] = {}
         self._engine_nodes: dict[str, topology.Node] = {}
@@ -63,6 +64,9 @@ class Occupancy:
         """Take in a node; return whether that changed anything that matters, as heartbeats do not."""
         name = raw["metadata"]["name"]
         known = self.nodes.get(name)
+        if known is not None and (event == "DELETED" or raw["metadata"].get("uid") != known.uid):
+            # It may be there again under its name before anybody looks.
+            self._left.setdefault(name, set()).update(self._admitted.get(name, ()))
         if event == "DELETED":
             self.nodes.pop(name, None)
             self.down.pop(name, None)
@@ -88,6 +92,10 @@ class Occupancy:
             self._admitted[node].discard(uid)
             if not self._admitted[node]:
                 del self._admitted[node]
+            if node in self._left:
+                self._left[node].discard(uid)
+                if not self._left[node]:
+                    del self._left[node]
         for node in after.nodes if after is not None else ():
             self._admitted.setdefault(node, set()).add(uid)
 
@@ -130,6 +138,10 @@ class Occupancy:
     def admitted(self, node: str) -> set[str]:
         """Return the UIDs of the DeadlineJobs that are admitted on a node."""
         return self._admitted.get(node, set())
+
+    def left(self, uid: str, node: str) -> bool:
+        """Whether a node went since a gang was admitted there: one of its name is another machine."""
+        return uid in self._left.get(node, ())
 
     def present(self, node: str) -> set[str]:
         """Return the UIDs of those that have pods there that have not ended, or pods on their way there."""

@@ -106,7 +106,7 @@ def rates(
 def crossings(fabric: tree.Tree, tier: int, order: Ints) -> Ints:
     """By element of a tier, edges of a ring over the nodes of `order` that leave it."""
     at = fabric.tiers[tier].within[order]
-    leaving = at[at != np.roll(at, -1)]
+    leaving = at[at != np.concatenate([at[1:], at[:1]])]
     counts: Ints = np.bincount(leaving, minlength=len(fabric.tiers[tier].starts))
     return counts
 

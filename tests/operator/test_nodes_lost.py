@@ -24,6 +24,25 @@ async def test_a_node_that_vanishes_under_a_running_gang_has_it_queued_again() -
 
 
 @cluster.virtual
+async def test_a_node_that_is_made_anew_under_its_name_takes_no_rank_of_the_old_one() -> None:
+    async with cluster.run(nodes=2) as made:
+        made.queue()
+        made.submit("gang", group("worker", 2, run_for="1h"), backoffLimit=0)
+        await made.until_phase("gang", "Running")
+        await made.rest("1m")
+        before = made.store.get(port.NODES, None, "node-0001")
+        pods = {raw["metadata"]["uid"] for raw in made.store.list(port.PODS)}
+        made.delete("node-0001", port.NODES)
+        again = {key: value for key, value in before["metadata"].items() if key in ("name", "labels")}
+        made.create(port.NODES, {**before, "metadata": again})  # before anybody could look
+        await made.until(lambda: made.status("gang")["attempt"] == 2, "it is admitted again")
+        await made.until_phase("gang", "Succeeded", within="2h")
+        first = made.status("gang")["runs"][0]
+        assert first["reason"] == "NodeLost"
+        assert not pods & {raw["metadata"]["uid"] for raw in made.store.list(port.PODS)}
+
+
+@cluster.virtual
 async def test_a_gang_that_lost_its_only_node_waits_for_another() -> None:
     async with cluster.run(nodes=1) as made:
         made.queue()

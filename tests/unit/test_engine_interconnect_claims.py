@@ -71,6 +71,23 @@ def test_room_is_kept_in_the_domain_that_comes_free_first() -> None:
     assert kept.start == NOW + 3 * HOUR
 
 
+def test_a_slot_that_moves_stays_in_its_domain_if_there_is_room() -> None:
+    found = interconnects.fabric(1, 2, 4)  # n0, n2, n4, n6 in one leaf group, n1, n3, n5, n7 in the other
+    for nodes, left in (
+        (["n3", "gone"], {"n1", "n3", "n5", "n7"}),
+        (["n2", "gone"], {"n0", "n2", "n4", "n6"}),
+    ):
+        place = (model.GroupPlacement("p", tuple((name, 1) for name in nodes)),)
+        slot = model.Slot(place, NOW + 10 * HOUR, NOW + 12 * HOUR, HOUR)
+        owner = interconnects.job(9, 2, deadline=NOW + 30 * HOUR, slot=slot)
+        blocks = [running(number, f"n{number}") for number in range(8)]
+        seen = full(found, [*blocks, owner])
+        queue = dataclasses.replace(seen.queues[0], promises=True)
+        plan = decide.decide(dataclasses.replace(seen, queues=(queue,)), NOW, CONFIG)
+        moved = {name for name, _ in plan.promise[0].slot.groups[0].nodes}
+        assert moved <= left
+
+
 def test_a_promise_is_of_one_domain() -> None:
     found = interconnects.fabric(1, 2, 2)
     stays = dataclasses.replace(

@@ -23,7 +23,8 @@ def _run(policy: str, trace: str, seed: int, **more: object) -> dict[str, Any]:
         "wide_jobs": 10, "jobs": 1200, "completed": 1200, "dropped": {}, "share_of_bound": None,
         "gpu_hour_ratio": 0.5, "wide_met": 5, "preemptions_per_job": 0.1, "preemptions": 100, "stuck": False,
         "lost_gpu_share": 0.01, "jct_s": {"mean": 7200.0}, "wait_s": {"mean": 60.0}, "digest": f"{seed:064d}",
-        "best_effort_jct_mean_s": None, "invariants_broken": 0, "deadline_ratio": None, "met": 0, **more,
+        "best_effort_jct_mean_s": None, "invariants_broken": 0, "deadline_ratio": None, "met": 0,
+        "place_slowdown": {"mean": None}, **more,
     }  # fmt: skip
 
 
@@ -140,3 +141,18 @@ def test_compare_writes_a_report(tmp_path: pathlib.Path) -> None:
     raw = made.text("pre")
     assert json.loads(raw[raw.index("{") :]) == found
     assert "--policy lst --policy fifo --seeds 1" in made.text("code")
+
+
+def test_how_much_slower_places_made_gangs_is_drawn_where_there_is_an_interconnect() -> None:
+    asked = compare.Asked(
+        trace_specs=("swf:a",), policy_names=("lst", "fifo"), seeds=2, nodes=2, deadlines="sdsc"
+    )
+    runs = [
+        _run(policy, "swf:a", seed, place_slowdown={"mean": 1.1 + place / 10})
+        for place, policy in enumerate(asked.policy_names)
+        for seed in (1, 2)
+    ]
+    plots = {one.key: one for one in several.content(compare.as_json(asked, runs)).plots}
+    assert "lst 1.1" in plots["place_slowdown-0"].said
+    assert "fifo 1.2" in plots["place_slowdown-0"].said
+    assert "place_slowdown-0" not in {one.key for one in several.content(_compared("swf:a")).plots}

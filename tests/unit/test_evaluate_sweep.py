@@ -93,7 +93,7 @@ def test_values_that_are_numbers_stand_where_they_belong(
 def _told(*ratios: float) -> dict[str, object]:
     told = {"mean": ratios[0], "half": 0.02, "values": list(ratios)}
     others = ("gpu_hour_ratio", "wide_ratio", "preemptions_per_job", "lost_gpu_share", "jct_mean_s")
-    return {"deadline_ratio": told, **dict.fromkeys((*others, "best_effort_jct_mean_s"))}
+    return {"deadline_ratio": told, **dict.fromkeys((*others, "best_effort_jct_mean_s", "place_slowdown"))}
 
 
 def test_a_report_draws_a_line_for_each_policy_and_names_it() -> None:

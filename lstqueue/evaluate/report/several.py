@@ -8,7 +8,7 @@ from typing import Any
 
 from lstqueue.evaluate.report import dots, page, plot, svg, words
 
-_DRAWN = ("deadline_ratio", "gpu_hour_ratio", "wide_ratio", "preemptions_per_job")
+_DRAWN = ("deadline_ratio", "gpu_hour_ratio", "wide_ratio", "preemptions_per_job", "place_slowdown")
 SURE = "The interval is Student's, over seeds."
 _NO_TELLING = "One seed says nothing about how sure this is."
 _UNDRAWN = (

@@ -9,7 +9,7 @@ from lstqueue.evaluate.report import lines, page, plot, several, svg, words
 
 _DRAWN = (
     "deadline_ratio", "gpu_hour_ratio", "wide_ratio", "preemptions_per_job", "lost_gpu_share", "jct_mean_s",
-    "best_effort_jct_mean_s",
+    "best_effort_jct_mean_s", "place_slowdown",
 )  # fmt: skip
 Found = Mapping[str, Any]
 
