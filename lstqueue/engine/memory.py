@@ -127,13 +127,18 @@ class World:
         self.bounds = overload.Bounds()
         self.leavers = leavers.Leavers(self.release, leavers.at_the_latest)
         self.expected = leavers.Leavers(self.release, leavers.as_expected)
+        self.roster = roster.Roster(config)
+        self.lineup = lineup.Lineup(config, queues)
+        self.owing = owings.Owings()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Know of no job yet: what `take_in` fills."""
         self.jobs: Mapping[str, model.Job] = {}
         self.listed: Sequence[model.Job] = ()
         self.gangs: dict[str, gangs.Gang] = {}
-        self.roster = roster.Roster(config)
         self.ending: set[str] = set()
         self.states: Counter[model.State] = Counter()
-        self.lineup = lineup.Lineup(config, queues)
         self.claiming: set[str] = set()
         self.reserved: set[str] = set()
         self.slotted: set[str] = set()
@@ -148,7 +153,6 @@ class World:
         self.usable: set[str] = set()
         self.settled: set[str] = set()
         self.fixed: set[str] = set()
-        self.owing = owings.Owings()
         self._rolls: dict[str, flocks.Roll] = {}
         self._capacities: dict[str, flocks.Capacity] = {}
         self._means: dict[str, means.Means] = {}

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lstqueue.engine import model
 from lstqueue.evaluate import lives, replay, world
@@ -159,70 +160,107 @@ def of(outcome: replay.Outcome, shape: world.Shape, *, queues: Sequence[str] = (
     since, until = outcome.counted
     everybody = [life for life in outcome.lives if since <= life.work.submit <= until]
     dated = [life for life in everybody if life.work.deadline is not None]
-    met = [life for life in dated if in_time(life)]
-    feasible = [life for life in dated if _feasible(life)]
-    wide = [life for life in dated if life.work.gpus >= WIDE]
+    free = [life for life in everybody if life.work.deadline is None]
     done = [life for life in everybody if life.completed is not None]
-    useful = _useful(everybody)
-    rollback = _gpu_ms(everybody, lambda life: life.lost)
-    restart = _gpu_ms(everybody, lambda life: life.restoring)
-    preemptions = sum(life.preempted for life in everybody)
-    free = [_jct(life) / 1000 for life in done if life.work.deadline is None]
     starts = [life.first_start - life.work.submit for life in everybody if life.first_start is not None]
-    late = [_late(life) for life in dated if life.completed is not None and not in_time(life)]
-    promised = [life for life in dated if life.promised]
-    broken = Counter(cause for life in promised if (cause := _broken(life)) is not None)
     capacity = shape.gpus * (min(until, outcome.last_submit) - max(since, outcome.began))
-    off = [_off(life, life.first_finish) for life in done if life.first_finish is not None]
     return Figures(
         jobs=len(everybody),
         jobs_not_counted=len(outcome.lives) - len(everybody),
         load=_ratio(_gpu_ms(everybody, _duration), capacity),
         completed=len(done),
-        deadline_jobs=len(dated),
-        met=len(met),
-        deadline_ratio=_ratio(len(met), len(dated)),
-        feasible_jobs=len(feasible),
-        feasible_ratio=_ratio(len(met), len(feasible)),
-        gpu_hour_ratio=_ratio(_gpu_ms(met, _duration), _gpu_ms(dated, _duration)),
-        wide_jobs=len(wide),
-        wide_met=sum(1 for life in wide if in_time(life)),
-        disruptions=sum(life.struck for life in everybody),
-        preemptions=preemptions,
-        preemptions_per_job=_ratio(preemptions, len(everybody)) or 0.0,
-        rollback_gpu_share=_ratio(rollback, useful) or 0.0,
-        restart_gpu_share=_ratio(restart, useful) or 0.0,
-        lost_gpu_share=_ratio(rollback + restart, useful) or 0.0,
         useful_gpu_share=_ratio(_useful(outcome.lives), outcome.held),
-        best_effort_fruitless_most=max(
-            (life.fruitless for life in everybody if life.work.deadline is None), default=0
-        ),
-        best_effort_jct_mean_s=math.fsum(free) / len(free) if free else None,
+        best_effort_fruitless_most=max((life.fruitless for life in free), default=0),
+        best_effort_jct_mean_s=_mean([_jct(life) / 1000 for life in free if life.completed is not None]),
         wait_s=spread([wait / 1000 for wait in starts]),
         jct_s=spread([_jct(life) / 1000 for life in done]),
         slowdown=spread([_jct(life) / max(life.work.duration, BOUNDED) for life in done]),
-        tardiness_s=spread([ms / 1000 for ms in late]),
-        gpu_allocation=_ratio(outcome.held_loaded, capacity),
-        partial_gpu_hours=outcome.partial_loaded / model.HOUR,
-        partial_gpu_share=_ratio(outcome.partial_loaded, capacity),
-        idle_wanted_share=_ratio(outcome.idle_wanted, capacity),
-        idle_out_share=_ratio(outcome.idle_out, capacity),
-        idle_kept_share=_ratio(outcome.idle_kept, capacity),
-        idle_fragment_share=_ratio(outcome.idle_wanted - outcome.idle_out - outcome.idle_kept, capacity),
-        forecast_kept_share=_ratio(off.count(0), len(off)),
-        forecast_error_s=spread([ms / 1000 for ms in off if ms]),
-        by_width=_classes(dated, lambda life: width_name(life.work.gpus)),
-        by_tightness=_classes(dated, _tightness),
-        verdicts=_verdicts(dated),
-        promised=len(promised),
-        promised_ratio=_ratio(len(promised), len(dated)),
-        promises_broken=broken.total(),
-        promises_broken_by=dict(sorted(broken.items())),
         place_slowdown=spread(
             [life.slowdown / slowdown.PPM for life in done if life.locality is not model.ANYWHERE]
         ),
         by_queue=_queues(everybody, queues),
+        **_deadlines(dated),
+        **_promises(dated),
+        **_told(dated, done),
+        **_losses(everybody),
+        **_use(outcome, capacity),
     )
+
+
+def _deadlines(dated: Sequence[lives.Life]) -> dict[str, Any]:
+    """What came of the deadlines, by the fields of `Figures`."""
+    met = [life for life in dated if in_time(life)]
+    feasible = [life for life in dated if _feasible(life)]
+    wide = [life for life in dated if life.work.gpus >= WIDE]
+    late = [_late(life) for life in dated if life.completed is not None and not in_time(life)]
+    return {
+        "deadline_jobs": len(dated),
+        "met": len(met),
+        "deadline_ratio": _ratio(len(met), len(dated)),
+        "feasible_jobs": len(feasible),
+        "feasible_ratio": _ratio(len(met), len(feasible)),
+        "gpu_hour_ratio": _ratio(_gpu_ms(met, _duration), _gpu_ms(dated, _duration)),
+        "wide_jobs": len(wide),
+        "wide_met": sum(1 for life in wide if in_time(life)),
+        "tardiness_s": spread([ms / 1000 for ms in late]),
+        "by_width": _classes(dated, lambda life: width_name(life.work.gpus)),
+        "by_tightness": _classes(dated, _tightness),
+    }
+
+
+def _promises(dated: Sequence[lives.Life]) -> dict[str, Any]:
+    """What was promised and kept, by the fields of `Figures`."""
+    promised = [life for life in dated if life.promised]
+    broken = Counter(cause for life in promised if (cause := _broken(life)) is not None)
+    return {
+        "promised": len(promised),
+        "promised_ratio": _ratio(len(promised), len(dated)),
+        "promises_broken": broken.total(),
+        "promises_broken_by": dict(sorted(broken.items())),
+    }
+
+
+def _told(dated: Sequence[lives.Life], done: Sequence[lives.Life]) -> dict[str, Any]:
+    """What jobs were told at first and what came of that, by the fields of `Figures`."""
+    off = [_off(life, life.first_finish) for life in done if life.first_finish is not None]
+    return {
+        "verdicts": _verdicts(dated),
+        "forecast_kept_share": _ratio(off.count(0), len(off)),
+        "forecast_error_s": spread([ms / 1000 for ms in off if ms]),
+    }
+
+
+def _losses(everybody: Sequence[lives.Life]) -> dict[str, Any]:
+    """Runs that were cut and what that cost, by the fields of `Figures`."""
+    useful = _useful(everybody)
+    rollback = _gpu_ms(everybody, lambda life: life.lost)
+    restart = _gpu_ms(everybody, lambda life: life.restoring)
+    preemptions = sum(life.preempted for life in everybody)
+    return {
+        "disruptions": sum(life.struck for life in everybody),
+        "preemptions": preemptions,
+        "preemptions_per_job": _ratio(preemptions, len(everybody)) or 0.0,
+        "rollback_gpu_share": _ratio(rollback, useful) or 0.0,
+        "restart_gpu_share": _ratio(restart, useful) or 0.0,
+        "lost_gpu_share": _ratio(rollback + restart, useful) or 0.0,
+    }
+
+
+def _use(outcome: replay.Outcome, capacity: int) -> dict[str, Any]:
+    """What GPUs did while submissions counted (`capacity` in GPU-ms), by the fields of `Figures`."""
+    return {
+        "gpu_allocation": _ratio(outcome.held_loaded, capacity),
+        "partial_gpu_hours": outcome.partial_loaded / model.HOUR,
+        "partial_gpu_share": _ratio(outcome.partial_loaded, capacity),
+        "idle_wanted_share": _ratio(outcome.idle_wanted, capacity),
+        "idle_out_share": _ratio(outcome.idle_out, capacity),
+        "idle_kept_share": _ratio(outcome.idle_kept, capacity),
+        "idle_fragment_share": _ratio(outcome.idle_wanted - outcome.idle_out - outcome.idle_kept, capacity),
+    }
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
 
 
 def _queues(everybody: Sequence[lives.Life], names: Sequence[str]) -> dict[str, Queue]:
@@ -238,7 +276,7 @@ def _queues(everybody: Sequence[lives.Life], names: Sequence[str]) -> dict[str, 
             met=met,
             deadline_ratio=_ratio(met, len(dated)),
             gpu_hours=_useful(own) / model.HOUR,
-            wait_mean_s=math.fsum(starts) / len(starts) / 1000 if starts else None,
+            wait_mean_s=_mean([wait / 1000 for wait in starts]),
             gave_back=sum(life.gave_back for life in own),
         )
     return found

@@ -136,6 +136,11 @@ def _rounded(found: Any) -> Any:
 
 
 def _rows(result: Result) -> list[tuple[str, str]]:
+    return [*_chief(result), *_told(result.seen), *_places(result.seen), *_cost(result)]
+
+
+def _chief(result: Result) -> list[tuple[str, str]]:
+    """What a policy is judged by, and what explains it."""
     seen = result.seen
     rows = [
         ("deadlines met", f"[bold]{seen.met:,}[/] of {seen.deadline_jobs:,} ({_share(seen.deadline_ratio)})"),
@@ -161,6 +166,12 @@ def _rows(result: Result) -> list[tuple[str, str]]:
     if result.bound is not None:
         share = _share(_of(seen.deadline_ratio, result.bound))
         rows.insert(1, ("no policy could meet more than", f"{_share(result.bound)}; this is {share} of it"))
+    return rows
+
+
+def _told(seen: figures.Figures) -> list[tuple[str, str]]:
+    """What jobs were told, and what came of that."""
+    rows = []
     if seen.forecast_kept_share is not None:
         rows.append(
             ("ended within the first forecast, 5 min or 10 % aside", _share(seen.forecast_kept_share))
@@ -172,6 +183,12 @@ def _rows(result: Result) -> list[tuple[str, str]]:
         rows.append(("promised", f"{seen.promised:,} ({_share(seen.promised_ratio)})"))
         causes = ", ".join(f"{cause} {count:,}" for cause, count in seen.promises_broken_by.items())
         rows.append(("promises broken", f"{seen.promises_broken:,}{': ' * bool(causes)}{causes}"))
+    return rows
+
+
+def _places(seen: figures.Figures) -> list[tuple[str, str]]:
+    """How places on an interconnect were, and the figures of each of several queues."""
+    rows = []
     if seen.place_slowdown.mean is not None:
         placed = seen.place_slowdown
         rows.append(("slowdown by place, gangs", f"mean {placed.mean:.3f}, p95 {placed.p95 or 0:.3f}"))
@@ -180,8 +197,13 @@ def _rows(result: Result) -> list[tuple[str, str]]:
         rows.append((f"queue {name}: deadlines met", f"{told}, {own.gpu_hours:,.0f} GPU hours"))
         rows.append((f"queue {name}: jobs, mean wait", f"{own.jobs:,}, {_hours(own.wait_mean_s)}"))
         rows.append((f"queue {name}: gave back to others", f"{own.gave_back:,} times"))
+    return rows
+
+
+def _cost(result: Result) -> list[tuple[str, str]]:
+    """What deciding and replaying cost, and whether it was sound."""
     latency, wall = result.latency_s, result.wall_s
-    rows += [
+    return [
         ("decision passes", f"{result.passes:,}, p50 {_ms(latency.p50)}, p99 {_ms(latency.p99)}"),
         ("invariant checks", f"{result.checks:,}, {result.broken:,} broken"),
         ("virtual time", f"{result.virtual_s / 86_400:.1f} days"),
@@ -190,7 +212,6 @@ def _rows(result: Result) -> list[tuple[str, str]]:
         ("peak memory", f"{result.peak_rss_mib:.0f} MiB"),
         ("digest", result.digest[:16]),
     ]
-    return rows
 
 
 def _share(part: float | None) -> str:

@@ -65,26 +65,12 @@ class Operator:
         fence: Callable[[], None] | None = None,
     ) -> None:
         self.settings = settings or all_settings.Settings()
-        self.api = limits.LimitedApi(
-            api,
-            rate=self.settings.writes_per_second,
-            burst=self.settings.write_burst,
-            in_flight=self.settings.in_flight,
-            fence=fence,
-        )
+        self.api, self.words = _limited(api, self.settings, fence)
         self.metrics = metrics.Metrics()
         self._bell = bell.Bell(
             quiet=self.settings.quiet, at_most=self.settings.at_most, apart=self.settings.pass_every
         )
         self.cache = caches.Cache(self._bell.ring)
-        # Words have an allowance of their own, so that nothing that counts ever waits for them.
-        self.words = limits.LimitedApi(
-            api,
-            rate=self.settings.events_per_second,
-            burst=self.settings.event_burst,
-            in_flight=1,
-            fence=fence,
-        )
         self.events = events.Recorder(self.words, now=now)
         announcer = announce.Announcer(self.events.tell, self.cache.name_of)
         self.loop = loop.Loop(
@@ -106,7 +92,18 @@ class Operator:
         self._nodes = self._reflector(port.NODES, self.cache.apply_node)
         self._interconnects = self._reflector(port.INTERCONNECTS, self.fabric.apply)
         self._pytorch_jobs = self._reflector(port.PYTORCH_JOBS, self.cache.apply_pytorch_job)
-        self.reflectors = [
+        self.reflectors = self._sources()
+        if not fed:
+            self.reflectors.append(self._reflector(port.GPU_QUEUES, self.cache.apply_queue))
+        self._fed = fed
+        self._now = now
+        self._relisted = asyncio.Event()
+        self._unheard_relists = 0
+        self._queue_status = queue_status.Reporter(self.api, self.cache, self.loop, self.settings, now=now)
+
+    def _sources(self) -> list[reflector.Reflector]:
+        """What tells of everything but GPUQueues."""
+        return [
             self._reflector(port.PODS, self.cache.apply_pod, labels=OURS),
             self._reflector(port.PODS, self.cache.apply_pod, labels=FOREIGN, fields=LIVE),
             self._reflector(port.JOBS, self.cache.apply_job),
@@ -121,13 +118,6 @@ class Operator:
             ),
             self._reflector(port.DEADLINE_JOBS, self.cache.apply_ledger),
         ]
-        if not fed:
-            self.reflectors.append(self._reflector(port.GPU_QUEUES, self.cache.apply_queue))
-        self._fed = fed
-        self._now = now
-        self._relisted = asyncio.Event()
-        self._unheard_relists = 0
-        self._queue_status = queue_status.Reporter(self.api, self.cache, self.loop, self.settings, now=now)
 
     async def run(self) -> None:
         """Run until cancelled; an error of any part ends all of it, for a restart mends everything."""
@@ -228,6 +218,23 @@ class Operator:
             watch_seconds=self.settings.watch_seconds,
             idle_seconds=self.settings.inactivity_timeout,
         )
+
+
+def _limited(
+    api: port.KubeApi, settings: all_settings.Settings, fence: Callable[[], None] | None
+) -> tuple[limits.LimitedApi, limits.LimitedApi]:
+    """The API for what counts, and for words, whose own allowance keeps all else from waiting for them."""
+    counts = limits.LimitedApi(
+        api,
+        rate=settings.writes_per_second,
+        burst=settings.write_burst,
+        in_flight=settings.in_flight,
+        fence=fence,
+    )
+    words = limits.LimitedApi(
+        api, rate=settings.events_per_second, burst=settings.event_burst, in_flight=1, fence=fence
+    )
+    return counts, words
 
 
 def _told(source: reflector.Reflector) -> str:

@@ -35,31 +35,46 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = prometheus.CollectorRegistry()
-        histogram = functools.partial(prometheus.Histogram, registry=self.registry)
-        gauge = functools.partial(prometheus.Gauge, registry=self.registry)
-        counter = functools.partial(prometheus.Counter, registry=self.registry)
-        self.pass_seconds = histogram(
-            "lstqueue_pass_seconds", "Time of one decision pass, snapshot included", buckets=_PASS_BUCKETS
-        )
-        self.leader = gauge("lstqueue_leader", "1 while this process may decide and write, else 0")
-        self.jobs = gauge("lstqueue_jobs", "DeadlineJobs by what the last pass saw", ["state"])
-        self.admissions = counter("lstqueue_admissions", "Committed admissions", ["namespace", "queue"])
-        self.wait_seconds = histogram(
+        self._histogram = functools.partial(prometheus.Histogram, registry=self.registry)
+        self._gauge = functools.partial(prometheus.Gauge, registry=self.registry)
+        self._counter = functools.partial(prometheus.Counter, registry=self.registry)
+        self._of_jobs()
+        self._of_the_operator()
+        self._of_the_interconnect()
+
+    def _of_jobs(self) -> None:
+        """What becomes of jobs."""
+        self.jobs = self._gauge("lstqueue_jobs", "DeadlineJobs by what the last pass saw", ["state"])
+        self.admissions = self._counter("lstqueue_admissions", "Committed admissions", ["namespace", "queue"])
+        self.wait_seconds = self._histogram(
             "lstqueue_wait_seconds", "From creation to the first admission", ["queue"], buckets=_WAIT_BUCKETS
         )
-        self.finished = counter(
+        self.finished = self._counter(
             "lstqueue_finished",
             "DeadlineJobs that ended; deadline is met, missed or none, queue empty if never admitted",
             ["namespace", "queue", "phase", "deadline"],
         )
-        self.suspensions = counter(
+        self.suspensions = self._counter(
             "lstqueue_suspensions", "Gangs that were suspended, by reason", ["namespace", "queue", "reason"]
         )
-        self.promises = counter(
+        self.promises = self._counter(
             "lstqueue_promises",
             "Deadlines that were promised (Promised), and promises taken back, by why",
             ["namespace", "queue", "what"],
         )
+        self.events = self._gauge(
+            "lstqueue_events",
+            "Events for users' jobs: sent, failed (given up), dropped (too many waited)",
+            ["outcome"],
+        )
+
+    def _of_the_operator(self) -> None:
+        """How the operator itself fares, and what it asks of the API server."""
+        gauge, counter = self._gauge, self._counter
+        self.pass_seconds = self._histogram(
+            "lstqueue_pass_seconds", "Time of one decision pass, snapshot included", buckets=_PASS_BUCKETS
+        )
+        self.leader = gauge("lstqueue_leader", "1 while this process may decide and write, else 0")
         self.write_errors = counter("lstqueue_write_errors", "Writes that failed, by reason", ["reason"])
         self.backlog = gauge("lstqueue_write_backlog", "Writes that have not begun")
         self.relists = gauge("lstqueue_reflector_relists", "Complete relists by kind", ["kind"])
@@ -75,6 +90,14 @@ class Metrics:
             "How often an object could not be dealt with, which is a defect of lstqueue; the log says more",
             ["kind"],
         )
+        self.clock_ahead = gauge(
+            "lstqueue_clock_ahead_seconds",
+            "By how much our clock was ahead of the API server's when something was to end for want of time",
+        )
+
+    def _of_the_interconnect(self) -> None:
+        """What is known of the interconnect, and how its room lies."""
+        gauge = self._gauge
         self.topology_domains = gauge(
             "lstqueue_topology_domains", "Domains of the interconnect by level", ["level"]
         )
@@ -91,15 +114,6 @@ class Metrics:
             "lstqueue_topology_fragmentation",
             "Share of what is free that a gang of those that wait or run cannot use within one domain",
             ["level", "resource"],
-        )
-        self.clock_ahead = gauge(
-            "lstqueue_clock_ahead_seconds",
-            "By how much our clock was ahead of the API server's when something was to end for want of time",
-        )
-        self.events = gauge(
-            "lstqueue_events",
-            "Events for users' jobs: sent, failed (given up), dropped (too many waited)",
-            ["outcome"],
         )
 
     def passed(self, plan: model.Plan, seconds: float, backlog: int) -> None:

@@ -6,8 +6,9 @@ tell, that of `remains`; here each job is put together as the engine is to see i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from lstqueue.api import errors
 from lstqueue.engine import history, model, standing
@@ -53,33 +54,12 @@ def build(
     around: model.Round | None = None,
 ) -> model.Snapshot:
     """Return the snapshot of now (ms); jobs that did not change since the last one are reused."""
-    jobs = []
-
-    def expected(record: caches.Record) -> model.Estimate | None:
-        if record.engine_job is None:
-            record.engine_job = guarded(record, cache, settings, now=now)
-        return record.engine_job.estimate
-
-    for record in sweeps.settle(cache.records.values(), expected, now):
-        record.engine_job = None
-        cache.touch(record.ledger.uid)
+    _settle_sweeps(cache, settings, now)
+    jobs: list[model.Job] = []
     for record in cache.records.values():
         if record.engine_job is None or _outlived(record, record.engine_job, now):
             record.engine_job = guarded(record, cache, settings, now=now)
-        # A job that is over and whose pods are gone concerns nobody; of a new one nothing is known
-        # until the API server has said what its pods will be.
-        told = record.held_back or record.hindered[0] or record.unreadable or record.odd
-        unknown = record.shapes is None and not told
-        # What it claims is its own from the first pass on, whatever the answer.
-        unknown = unknown and record.ledger.status.claim is None
-        if record.engine_job.assigned or not (record.ledger.final or unknown):
-            jobs.append(_placeable(record.engine_job, cache))
-        elif unknown and record.engine_job.slot is not None and not record.ledger.final:
-            # Its room is owed all the same, and nothing is told to it yet.
-            jobs.append(replace(record.engine_job, state=model.State.ENDING))
-        lost = cache.left_behind(record) if record.pods else {}
-        if lost:
-            jobs.append(remains.left_behind(record, lost))
+        jobs += _seen(record, record.engine_job, cache)
     for uid, pods in cache.orphan_pods():
         left = [pod for pod in pods.values() if charges.place(pod)]
         if left and uid not in cache.records:
@@ -106,6 +86,37 @@ def build(
         round=around,
         domains=cache.domains,
     )
+
+
+def _settle_sweeps(cache: caches.Cache, settings: all_settings.Settings, now: int) -> None:
+    """Say anew which jobs of sweeps have the deadline; who changed sides is seen anew."""
+
+    def expected(record: caches.Record) -> model.Estimate | None:
+        if record.engine_job is None:
+            record.engine_job = guarded(record, cache, settings, now=now)
+        return record.engine_job.estimate
+
+    for record in sweeps.settle(cache.records.values(), expected, now):
+        record.engine_job = None
+        cache.touch(record.ledger.uid)
+
+
+def _seen(record: caches.Record, job: model.Job, cache: caches.Cache) -> Iterator[model.Job]:
+    """What the engine is to see of a record: the job, if it concerns anybody yet, and what it left behind."""
+    # A job that is over and whose pods are gone concerns nobody; of a new one nothing is known
+    # until the API server has said what its pods will be.
+    told = record.held_back or record.hindered[0] or record.unreadable or record.odd
+    unknown = record.shapes is None and not told
+    # What it claims is its own from the first pass on, whatever the answer.
+    unknown = unknown and record.ledger.status.claim is None
+    if job.assigned or not (record.ledger.final or unknown):
+        yield _placeable(job, cache)
+    elif unknown and job.slot is not None and not record.ledger.final:
+        # Its room is owed all the same, and nothing is told to it yet.
+        yield replace(job, state=model.State.ENDING)
+    lost = cache.left_behind(record) if record.pods else {}
+    if lost:
+        yield remains.left_behind(record, lost)
 
 
 def _placeable(job: model.Job, cache: caches.Cache) -> model.Job:
@@ -167,16 +178,11 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         queue=_queue(record, cache, admission, left),
         groups=groups,
         submit=job.created,
-        deadline=None if _given_up(job) or record.spare else spec.deadline,
         estimate=_expected(record, cache, settings),
-        importance=spec.importance,
         overhead=runs.restoring(spec, restored=bool(status.runs)),
         state=state,
         since=_since(status, admission, spec, state),
         assigned=assigned,
-        # While its commits do not go through, it must not take the room of others pass after pass.
-        not_before=max(status.back_off.until, record.retry_at),
-        avoid=status.back_off.avoid,
         held_back=held_back,
         published=record.said or _published(job, anew=record.returning is not None),
         words=lenient.text(lenient.mapping(job.spoken.get("pending")).get("message")),
@@ -185,31 +191,51 @@ def engine_job(record: caches.Record, cache: caches.Cache, settings: all_setting
         reservation=status.reservation if state in _WAITING else None,
         slot=record.slotted.slot if record.slotted is not None else status.slot,
         slot_before=_slot_before(record, status),
-        bereft=records.bereft(status),
-        # An edit ends the row.
-        failed_starts=status.back_off.count if status.observed >= job.generation else 0,
         preemptible=spec.preemptible and not _partly_through(record) and runs.movable(status),
         stays=stays(record),
-        min_run=spec.min_run,
-        value=spec.value,
-        saved=status.saved,
-        checkpoint=spec.checkpoint,
-        saves_on_suspend=spec.saves_on_suspend,
-        restore=spec.restart_overhead,
         grace=_grace(record),
-        suspensions=runs.preempted_at(status),
-        wasted=status.wasted,
-        displaced_by=status.displaced_by,
-        keeps_band=spec.on_missed == "Continue",
         labelled=bool(job.unit_uid),
-        expired=spec.expired,
-        sweep=f"{job.namespace}/{spec.sweep}" if spec.sweep else "",
-        sweep_needs=record.wanted,
-        spare=record.spare,
         locality=_locality(spec.locality, groups, cache.domains),
         slowdown=_slowdown(record, admission),
-        home=lenient.text(status.runs[-1].get("domain")) if status.runs else "",
+        **_wishes(record, spec),
+        **_past(record, status),
     )
+
+
+def _wishes(record: caches.Record, spec: ledger.Spec) -> dict[str, Any]:
+    """What its user asks for, by the fields of `model.Job`."""
+    job = record.ledger
+    return {
+        "deadline": None if _given_up(job) or record.spare else spec.deadline,
+        "importance": spec.importance,
+        "min_run": spec.min_run,
+        "value": spec.value,
+        "checkpoint": spec.checkpoint,
+        "saves_on_suspend": spec.saves_on_suspend,
+        "restore": spec.restart_overhead,
+        "keeps_band": spec.on_missed == "Continue",
+        "expired": spec.expired,
+        "sweep": f"{job.namespace}/{spec.sweep}" if spec.sweep else "",
+        "sweep_needs": record.wanted,
+        "spare": record.spare,
+    }
+
+
+def _past(record: caches.Record, status: ledger.Status) -> dict[str, Any]:
+    """What has become of it so far, by the fields of `model.Job`."""
+    return {
+        # While its commits do not go through, it must not take the room of others pass after pass.
+        "not_before": max(status.back_off.until, record.retry_at),
+        "avoid": status.back_off.avoid,
+        "bereft": records.bereft(status),
+        # An edit ends the row.
+        "failed_starts": status.back_off.count if status.observed >= record.ledger.generation else 0,
+        "saved": status.saved,
+        "suspensions": runs.preempted_at(status),
+        "wasted": status.wasted,
+        "displaced_by": status.displaced_by,
+        "home": lenient.text(status.runs[-1].get("domain")) if status.runs else "",
+    }
 
 
 def _locality(

@@ -93,39 +93,10 @@ def slack(seen: series.Recorded) -> plot.Plot:
 
 def losses(seen: series.Recorded) -> plot.Plot:
     """Two rows of bars over time: suspensions, and the GPU-hours that they cost."""
-
-    def draw(width: float) -> svg.Element:
-        left, right = 52.0, width - 16
-        edges = seen.edges(plot.bins(width) // 2)
-        found = series.losses(seen, edges)
-        clock = axes.Scale(0, seen.length, left, right)
-        lost = found.again + found.restarts
-        ended = found.suspensions + found.struck
-        most, dear = max(float(ended.max()), 1.0), max(float(lost.max()), 1.0)
-        upper, lower = axes.Scale(0, most * 1.05, 116, 24), axes.Scale(0, dear * 1.05, 262, 170)
-        length = words.span(seen.length / (len(edges) - 1))
-        drawn = [svg.text(0, 12, f"{what.capitalize()} in {length}", kind="label")]
-        dates = axes.times(0, seen.length, plot.ticks(width))
-        drawn += axes.up(upper, axes.whole_steps(most, 4), left, right)
-        drawn += axes.across(clock, dates, 24, 116, said=False)
-        drawn += _bars(edges, ended, clock, upper, "late")
-        drawn += _bars(edges, found.suspensions, clock, upper, "free")
-        drawn.append(svg.text(0, 158, f"GPU hours lost in {length}", kind="label"))
-        drawn += axes.up(lower, axes.steps(0, dear, 4), left, right)
-        drawn += axes.across(clock, dates, 170, 262)
-        drawn += _bars(edges, lost, clock, lower, "missed")
-        drawn += _bars(edges, found.restarts, clock, lower, "near")
-        drawn += [*_arrivals(seen, clock, 24, 116), *_arrivals(seen, clock, 170, 262)]
-        kinds = [("missed", "work done again"), ("near", "restarts")]
-        kinds += [("free", "suspensions"), ("late", "mishaps")] if mishaps else []
-        below, end = axes.legend(kinds, left, 294, width)
-        return svg.drawing(width, end, said, *drawn, *below)
-
     rough = seen.edges(ROWS)
     found = series.losses(seen, rough)
     again, restarts = float(found.again.sum()), float(found.restarts.sum())
     mishaps = int(found.struck.sum())
-    what = "suspensions and mishaps" if mishaps else "suspensions"
     said = (
         f"{_suspensions(int(found.suspensions.sum()))} for other jobs{_struck(mishaps)} cost "
         f"{again + restarts:,.0f} GPU hours: {again:,.0f} of work since the last checkpoint, done "
@@ -142,10 +113,44 @@ def losses(seen: series.Recorded) -> plot.Plot:
     ]
     return plot.Plot(
         "losses", "Suspensions and what they cost, over time", said,
-        "A cost counts when the run that it belongs to is suspended or ends.", draw,
-        ("from", "to", what, "GPU hours done again", "GPU hours of restarts"), tuple(table),
+        "A cost counts when the run that it belongs to is suspended or ends.",
+        lambda width: _losses(seen, width, said),
+        ("from", "to", _what(found), "GPU hours done again", "GPU hours of restarts"), tuple(table),
         wide=True,
     )  # fmt: skip
+
+
+def _losses(seen: series.Recorded, width: float, said: str) -> svg.Element:
+    """Suspensions and mishaps above, what they cost below; of mishaps only where there were any."""
+    left, right = 52.0, width - 16
+    edges = seen.edges(plot.bins(width) // 2)
+    found = series.losses(seen, edges)
+    clock = axes.Scale(0, seen.length, left, right)
+    lost = found.again + found.restarts
+    ended = found.suspensions + found.struck
+    most, dear = max(float(ended.max()), 1.0), max(float(lost.max()), 1.0)
+    upper, lower = axes.Scale(0, most * 1.05, 116, 24), axes.Scale(0, dear * 1.05, 262, 170)
+    length = words.span(seen.length / (len(edges) - 1))
+    drawn = [svg.text(0, 12, f"{_what(found).capitalize()} in {length}", kind="label")]
+    dates = axes.times(0, seen.length, plot.ticks(width))
+    drawn += axes.up(upper, axes.whole_steps(most, 4), left, right)
+    drawn += axes.across(clock, dates, 24, 116, said=False)
+    drawn += _bars(edges, ended, clock, upper, "late")
+    drawn += _bars(edges, found.suspensions, clock, upper, "free")
+    drawn.append(svg.text(0, 158, f"GPU hours lost in {length}", kind="label"))
+    drawn += axes.up(lower, axes.steps(0, dear, 4), left, right)
+    drawn += axes.across(clock, dates, 170, 262)
+    drawn += _bars(edges, lost, clock, lower, "missed")
+    drawn += _bars(edges, found.restarts, clock, lower, "near")
+    drawn += [*_arrivals(seen, clock, 24, 116), *_arrivals(seen, clock, 170, 262)]
+    kinds = [("missed", "work done again"), ("near", "restarts")]
+    kinds += [("free", "suspensions"), ("late", "mishaps")] if found.struck.any() else []
+    below, end = axes.legend(kinds, left, 294, width)
+    return svg.drawing(width, end, said, *drawn, *below)
+
+
+def _what(found: series.Losses) -> str:
+    return "suspensions and mishaps" if found.struck.any() else "suspensions"
 
 
 def _suspensions(count: int) -> str:

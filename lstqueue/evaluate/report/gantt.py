@@ -138,11 +138,9 @@ def gangs(seen: series.Recorded) -> plot.Plot:
         drawn += _outages(seen, chosen, names, clock, top, lane, high)
         for stay, node, first, count in lanes:
             drawn.append(_bar(seen, stay, clock, top + high * node + 1 + lane * first, lane * count))
-        kinds = [("met", "meets its deadline"), ("missed", "misses it"), ("none", "has none")]
-        kinds += [("starting swatch", "starts up"), ("stopped", "ends in a suspension")]
-        kinds += [("late", "ends in a mishap")] if any(stay.struck for stay in chosen.stays) else []
-        kinds += [("out", "out of service")] if seen.record.outages else []
-        below, end = axes.legend(kinds, min(left, seen_at_once / 10), bottom + 32, seen_at_once)
+        below, end = axes.legend(
+            _kinds(seen, chosen), min(left, seen_at_once / 10), bottom + 32, seen_at_once
+        )
         return svg.drawing(width, end, said, *drawn, *below, least=WIDE)
 
     suspended = sum(1 for stay in chosen.stays if stay.stopped is not None)
@@ -165,6 +163,14 @@ def gangs(seen: series.Recorded) -> plot.Plot:
         f"{note} Each bar is a gang on the GPUs of a node that it holds; which of them is not known.",
         draw, ("job", "GPUs", "from", "for", "then"), tuple(table), wide=True,
     )  # fmt: skip
+
+
+def _kinds(seen: series.Recorded, chosen: Window) -> list[tuple[str, str]]:
+    """What the colours of bars mean, of those that there are."""
+    kinds = [("met", "meets its deadline"), ("missed", "misses it"), ("none", "has none")]
+    kinds += [("starting swatch", "starts up"), ("stopped", "ends in a suspension")]
+    kinds += [("late", "ends in a mishap")] if any(stay.struck for stay in chosen.stays) else []
+    return kinds + ([("out", "out of service")] if seen.record.outages else [])
 
 
 def window(seen: series.Recorded) -> Window:
