@@ -34,6 +34,7 @@ from lstqueue.engine import (
     preempt,
     promises,
     relaxing,
+    renewal,
     reserve,
     share,
     shed,
@@ -81,7 +82,7 @@ def decide(
     known.drained = claims.drain(known)
 
     # Slots
-    promises.renew(known)
+    renewal.step(known)
     slots.start(known)
 
     # 3. Order

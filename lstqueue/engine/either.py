@@ -23,12 +23,12 @@ def of(entries: Sequence[calendar.Entry]) -> list[calendar.Entry]:
         parts = [one.part for one in entries if one.begins <= begins and ends <= one.ends]
         if not parts:
             continue
-        part = parts[0] if len(parts) == 1 else _most(parts)
+        part = parts[0] if len(parts) == 1 else _larger(parts)
         found.append(calendar.Entry(entries[0].uid, begins, ends, part))
     return found
 
 
-def _most(parts: Sequence[room.Release]) -> room.Release:
+def _larger(parts: Sequence[room.Release]) -> room.Release:
     """The larger of several amounts, per node and resource and per slot of quota."""
     nodes = np.unique(np.concatenate([part.nodes for part in parts]))
     amounts = np.zeros((parts[0].amounts.shape[0], len(nodes)), dtype=np.int64)

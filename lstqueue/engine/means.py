@@ -40,7 +40,7 @@ class Means:
         for part in job.assigned:
             for name, amount in job.groups[part.group].shape.requests:
                 held[name] = held.get(name, 0) + amount * (part.bound + part.held)
-        return self._most(held)
+        return self._dominant(held)
 
     def whole(self, job: model.Job) -> int:
         """The part that its whole gang is, in ppm."""
@@ -48,8 +48,9 @@ class Means:
         for group in job.groups:
             for name, amount in group.shape.requests:
                 asked[name] = asked.get(name, 0) + amount * group.count
-        return self._most(asked)
+        return self._dominant(asked)
 
-    def _most(self, amounts: dict[str, int]) -> int:
+    def _dominant(self, amounts: dict[str, int]) -> int:
+        """The largest part that amounts are of any resource, in ppm."""
         totals = self._totals
         return max((n * PPM // max(totals.get(name, 0), 1) for name, n in amounts.items()), default=0)

@@ -36,7 +36,7 @@ def never(kept: Kept, job: model.Job, gang: gangs.Gang) -> str:
         group = job.groups[short.group]
         return (
             f'Group "{group.name}" is {words.pods(group)}{_together(kept, short)}, and'
-            f" {_most(kept, empty, short)} even when empty; ask for less, or for less of the interconnect."
+            f" {_fitting(kept, empty, short)} even when empty; ask for less, or for less of the interconnect."
         )
     if gang.least:
         return (
@@ -53,7 +53,7 @@ def no_room(kept: Kept, job: model.Job, gang: gangs.Gang, starts: str) -> str:
         group = job.groups[short.group]
         return (
             f'Group "{group.name}" is {words.pods(group)}{_together(kept, short)}, and'
-            f" {_most(kept, kept.free, short)} now; {starts}."
+            f" {_fitting(kept, kept.free, short)} now; {starts}."
         )
     if gang.least and _fits(kept.free, gang):
         least = titles.rate(gang.least)
@@ -104,7 +104,7 @@ def _together(kept: Kept, member: gangs.Member) -> str:
     return required + sliced
 
 
-def _most(kept: Kept, free: room.Room, member: gangs.Member) -> str:
+def _fitting(kept: Kept, free: room.Room, member: gangs.Member) -> str:
     """How many of a group fit, with the domains that hold most."""
     ledger, fabric, bound = free.ledger, kept.world.fabric, member.bound
     row = max((option.row for option in member.options), key=lambda one: int(ledger.total[one]))

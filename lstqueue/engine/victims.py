@@ -109,9 +109,9 @@ class Herd:
         """
         self._free: Mask = self.open & ~self.claimed & ~self.taken
         self._some_below.clear()
-        self._most = int(self.after.max(initial=NO_SLACK, where=self._free))
+        self._slackest = int(self.after.max(initial=NO_SLACK, where=self._free))
         saved = self._free & (self.unsaved <= self.config.unsaved_most)
-        self._most_saved = int(self.after.max(initial=NO_SLACK, where=saved))
+        self._slackest_saved = int(self.after.max(initial=NO_SLACK, where=saved))
 
     def _ranked(self) -> list[order.Rank]:
         """Where each of `here` would stand in the line, at the last step of time."""
@@ -170,7 +170,7 @@ class Herd:
         harms_none = who.band is not model.Band.SHED
         if not even_claimed:  # asked twenty times a pass, mostly in vain
             slack, config = who.latest - self._now, self.config
-            most = self._most if slack <= config.pressing else self._most_saved
+            most = self._slackest if slack <= config.pressing else self._slackest_saved
             harms_none = harms_none and most > who.mid and most > slack + config.harm_margin
             if not harms_none and not self._has_below(who):
                 return self.nobody
