@@ -103,13 +103,27 @@ def crd(*, write: bool, check: bool, directory: pathlib.Path) -> None:
 )
 @click.option("--lease-namespace", help="Namespace of the Lease; in a pod, its own by default.")
 @click.option("--lease-name", default="lstqueue-operator", show_default=True, help="Name of the Lease.")
-def operator(*, writes_per_second: float, **options: Any) -> None:
+@click.option(
+    "--force-delete/--no-force-delete",
+    default=True,
+    show_default=True,
+    help="Remove pods of fixed names by force from nodes whose heartbeat has stopped for 5 min.",
+)
+@click.option(
+    "--end-left-pods",
+    is_flag=True,
+    help="Have pods ended that a PyTorchJob that is over has left running: sets its cleanPodPolicy.",
+)
+def operator(*, writes_per_second: float, force_delete: bool, end_left_pods: bool, **options: Any) -> None:
     """Run the operator against a cluster."""
     from lstqueue.kube import lease, login, port
     from lstqueue.operator import command, settings, shell
 
     try:
-        command.run(command.Options(**options), settings.Settings(writes_per_second=writes_per_second))
+        told = settings.Settings(
+            writes_per_second=writes_per_second, force_delete=force_delete, end_left_pods=end_left_pods
+        )
+        command.run(command.Options(**options), told)
     except (login.LoginError, port.ApiError, lease.LeaseError, shell.StartError) as error:
         raise click.ClickException(str(error)) from error
 

@@ -131,11 +131,18 @@ class MemoryApi:
         uid: str = "",
         resource_version: str = "",
         propagation: str = "Background",
+        at_once: bool = False,
     ) -> None:
         """Delete an object, only if uid and resourceVersion still match where they are given."""
         lost = await self._meet("delete", resource, namespace, name)
         last = self._state.store.delete(
-            resource, namespace, name, uid=uid, resource_version=resource_version, propagation=propagation
+            resource,
+            namespace,
+            name,
+            uid=uid,
+            resource_version=resource_version,
+            propagation=propagation,
+            grace_seconds=0 if at_once else None,
         )
         self._answer(last, lost)
 

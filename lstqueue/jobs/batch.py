@@ -123,6 +123,16 @@ def release(view: existing.UnitView, *, job: str, attempt: int) -> Object:
     return {"metadata": existing.released(view, job=job, attempt=attempt), "spec": spec}
 
 
+def pod_names(_: existing.UnitView) -> frozenset[str]:
+    """Return none: the API server generates the names of a Job's pods."""
+    return frozenset()
+
+
+def end_pods(_: existing.UnitView) -> Object | None:
+    """Return None: a Job is not over before its pods are."""
+    return None
+
+
 def forget_start(view: existing.UnitView) -> Object:
     """Build the patch of a suspended Job's status that lets its template be changed before Kubernetes 1.36.
 

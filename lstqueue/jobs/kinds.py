@@ -50,6 +50,12 @@ class Adapter(Protocol):
     def release(self, view: existing.UnitView, *, job: str, attempt: int) -> Object:
         """Build the patch that lets a suspended one go, its pods gated, for a DeadlineJob's admission."""
 
+    def pod_names(self, view: existing.UnitView) -> frozenset[str]:
+        """Return the names that its pods will have, where those are fixed; none where they are not."""
+
+    def end_pods(self, view: existing.UnitView) -> Object | None:
+        """Build the patch that has its controller end the pods of one that is over; None where it does so."""
+
     def suspend(self, view: existing.UnitView, *, ended: str = "") -> Object:
         """Build the patch that suspends it; `ended` says why that is for good."""
 

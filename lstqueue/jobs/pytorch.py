@@ -135,6 +135,22 @@ def release(view: existing.UnitView, *, job: str, attempt: int) -> Object:
     return {"metadata": existing.released(view, job=job, attempt=attempt), "spec": spec}
 
 
+def pod_names(view: existing.UnitView) -> frozenset[str]:
+    """Return the names of its pods."""
+    return frozenset(f"{view.name}-{group}-{index}" for group, count in view.roles for index in range(count))
+
+
+def end_pods(view: existing.UnitView) -> Object | None:
+    """Build the conditional patch that has the pods ended which a PyTorchJob that is over has left running.
+
+    Without a policy its controller leaves them; pods that have ended stay, with their logs.
+    """
+    return {
+        "metadata": {"resourceVersion": view.version},
+        "spec": {"runPolicy": {"cleanPodPolicy": "Running"}},
+    }
+
+
 def suspend(view: existing.UnitView, *, ended: str = "") -> Object:
     """Build the conditional patch that suspends a PyTorchJob; `ended` says why that is for good."""
     return {"metadata": existing.stopped(view, ended), "spec": {"runPolicy": {"suspend": True}}}

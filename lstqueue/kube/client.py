@@ -249,6 +249,7 @@ class KubeClient:
         uid: str = "",
         resource_version: str = "",
         propagation: str = "Background",
+        at_once: bool = False,
     ) -> None:
         """Delete an object, only if uid and resourceVersion still match where they are given."""
         options: port.Object = {
@@ -259,6 +260,8 @@ class KubeClient:
         conditions = dict(_present(uid=uid, resourceVersion=resource_version))
         if conditions:
             options["preconditions"] = conditions
+        if at_once:
+            options["gracePeriodSeconds"] = 0
         await self._call("DELETE", wire.object_path(resource, namespace, name), body=options)
 
     async def version(self) -> Mapping[str, str]:

@@ -206,6 +206,7 @@ class LimitedApi:
         uid: str = "",
         resource_version: str = "",
         propagation: str = "Background",
+        at_once: bool = False,
     ) -> None:
         """Delete an object."""
         await self._write(
@@ -218,6 +219,7 @@ class LimitedApi:
                 uid=uid,
                 resource_version=resource_version,
                 propagation=propagation,
+                at_once=at_once,
             ),
         )
 

@@ -195,8 +195,12 @@ class KubeApi(Protocol):
         uid: str = "",
         resource_version: str = "",
         propagation: str = "Background",
+        at_once: bool = False,
     ) -> None:
-        """Delete an object, only if uid and resourceVersion still match where they are given."""
+        """Delete an object, only if uid and resourceVersion still match where they are given.
+
+        `at_once` waits for nobody who ought to end it first.
+        """
         ...
 
     async def version(self) -> Mapping[str, str]:

@@ -22,6 +22,7 @@ from lstqueue.operator import (
     keeper,
     loop,
     metrics,
+    overstayers,
     queue_status,
     strays,
 )
@@ -87,6 +88,7 @@ class Operator:
         self.keeper = keeper.Keeper(self.api, self.cache, self.events, now=now, settings=self.settings)
         self._archive = archive.Archive(self.words, self.cache, now=now)
         self.strays = strays.Strays(self.api, self.cache, self.events)
+        self.overstayers = overstayers.Overstayers(self.api, self.cache, self.events, settings=self.settings)
         self.fabric = fabric.Fabric(self.words, self.cache, self._reflector, now=now, settings=self.settings)
         self.synced = asyncio.Event()
         self._nodes = self._reflector(port.NODES, self.cache.apply_node)
@@ -160,6 +162,7 @@ class Operator:
             group.create_task(self.loop.run())
             group.create_task(self.keeper.run())
             group.create_task(self.strays.run())
+            group.create_task(self.overstayers.run())
             group.create_task(self._archive.run())
 
     async def _relists(self) -> None:

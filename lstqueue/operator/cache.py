@@ -28,7 +28,6 @@ Object = Mapping[str, Any]
 BURIED = 20_000
 """How many deleted UIDs are remembered: far more than can be between a reply and its watch event."""
 
-
 Record = records.Record
 Read = Callable[[Object, ledgers.Ledger | None], ledgers.Ledger]
 
@@ -190,7 +189,7 @@ class Cache:
         self.units.apply(event, raw, pytorch)
 
     def apply_unit(self, kind: str, raw: Object) -> None:
-        """Take in an existing job of a kind, as a write's reply or a look-up shows it."""
+        """Take in an existing job of a kind as a reply shows it."""
         (self.apply_job if kind == port.JOBS.kind else self.apply_pytorch_job)("MODIFIED", raw)
 
     @guard.one("Job")
@@ -226,8 +225,17 @@ class Cache:
         self.histories.apply(event, raw)
 
     def pods_made_by(self, owner: str) -> Iterator[views.PodView]:
-        """Yield the pods, ours or not, that an object controls, by its UID."""
+        """Yield the pods, ours or not, that an object of this UID controls."""
         return (self._pods[uid] for uid in self._pods_of.get(owner, ()))
+
+    def leaving_on_stale_nodes(self) -> list[views.PodView]:
+        """Return the pods that are to go and cannot, for their nodes are gone or silent."""
+        leaving = (pod for pod in self._pods.values() if pod.deleting and not pod.gone)
+        return [pod for pod in leaving if self.stale(pod.node)]
+
+    def pods_named(self, namespace: str, wanted: frozenset[str]) -> list[views.PodView]:
+        """Return the pods of a namespace that have one of these names."""
+        return [pod for pod in self._pods.values() if pod.namespace == namespace and pod.name in wanted]
 
     def maker_of(self, namespace: str, job: str) -> str:
         """Return namespace/name of the DeadlineJob that made a Job, "" where none did."""

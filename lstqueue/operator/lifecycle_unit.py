@@ -218,7 +218,8 @@ def prepare(gang: Gang, ready_by: int) -> Step | None:
     if view is None or view.deleting:
         return Step(wake=ready_by)
     if view.suspended:
-        if _lingering(gang):
+        # A pod of another job that had this name would keep one of its own from being made.
+        if _lingering(gang) or gang.unit.namesakes():
             return Step(wake=ready_by)
         if view.begun and not existing.stamped(view, gang.ledger.uid):
             # Below Kubernetes 1.36 the template is frozen while there is a start time.

@@ -19,6 +19,9 @@ class Settings:
     wait after a write that failed. Where `blame_nodes` of an innermost domain
     failed within an hour all of it is suspect; three, so that two machines in a chassis are not it,
     and 0 for never.
+    `look_at_pods` is how often it is looked for pods that stay when they should not. Pods of fixed names are
+    removed from nodes whose heartbeat has stopped for `force_after`, unless `force_delete` is off, and with
+    `end_left_pods` those that a job has left running are ended `left_for` after its end.
     """
 
     quiet: float = 0.05
@@ -42,4 +45,9 @@ class Settings:
     gang_ready_timeout_ms: int = 30 * model.MINUTE
     recovery_timeout_ms: int = 10 * model.MINUTE
     blame_nodes: int = 3
+    look_at_pods: float = 30.0
+    force_delete: bool = True
+    force_after: float = 300.0
+    end_left_pods: bool = False
+    left_for: float = 60.0
     engine: model.Config = field(default_factory=model.Config)

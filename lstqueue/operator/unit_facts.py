@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
+from lstqueue.jobs import existing, kinds, views
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
 from lstqueue.operator import fitting, records, units
@@ -29,5 +31,13 @@ def look(cache: caches.Cache, record: records.Record, now: int) -> units.Facts:
         hands_off=queue is None or queue.engine.observed or not taken,
         queue=name,
         loose=tuple(fitting.member(record, pod) for pod in loose),
+        namesakes=functools.partial(_namesakes, cache, facts.view),
         pool_of=lambda node: queue_views.pool_of(queue, cache.nodes.get(node)),
+    )
+
+
+def _namesakes(cache: caches.Cache, view: existing.UnitView) -> list[views.PodView]:
+    wanted = kinds.of(view).pod_names(view)
+    return (
+        [pod for pod in cache.pods_named(view.namespace, wanted) if pod.owner != view.uid] if wanted else []
     )

@@ -86,7 +86,8 @@ class Facts:
     Job of that name, so that nothing may be concluded from there being none here. `hands_off`: its queue only
     observes, does not take jobs of its namespace, or is not known. `child_of` names the DeadlineJob that made
     the Job of that name, nobody else's to refer to. `loose` are its pods that have not ended and do
-    not carry the labels of this DeadlineJob. `pool_of` names the pool of the `queue` in which a node is.
+    not carry the labels of this DeadlineJob. `namesakes()` returns pods of others that have the names
+    which its own will have. `pool_of` names the pool of the `queue` in which a node is.
     `now` is in ms.
     """
 
@@ -100,6 +101,7 @@ class Facts:
     disputed: bool = False
     excused: bool = False
     loose: tuple[views.PodView, ...] = ()
+    namesakes: Callable[[], list[views.PodView]] = list
     pool_of: Callable[[str], str] = lambda _: ""
     queue: str = ""
     now: int = 0

@@ -21,11 +21,11 @@ _GRANTED_WITHIN_S = 20
 _made: dict[pathlib.Path, pathlib.Path] = {}
 
 
-def roles() -> dict[str, Object]:
-    """The Role and the ClusterRole of the page, by kind."""
+def roles() -> list[Object]:
+    """The Roles and the ClusterRole of the page."""
     blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     found = [yaml.safe_load(block) for block in blocks]
-    return {item["kind"]: item for item in found if item.get("kind") in ("Role", "ClusterRole")}
+    return [item for item in found if item.get("kind") in ("Role", "ClusterRole")]
 
 
 def kubeconfig(plane: stack.ControlPlane) -> str:
@@ -39,7 +39,8 @@ def _make(plane: stack.ControlPlane) -> pathlib.Path:
     plane.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     account = {"metadata": {"name": ACCOUNT}}
     plane.request("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", account)
-    for kind, role in roles().items():
+    for role in roles():
+        kind = role["kind"]
         space = f"/namespaces/{role['metadata']['namespace']}" if kind == "Role" else ""
         plural = f"{kind.lower()}s"
         plane.request("POST", f"{_RBAC}{space}/{plural}", role)

@@ -231,11 +231,12 @@ class Cluster(seen.Seen):
         if self._task is None:
             await self.start()
         self.calm()
-        for raw in list(self.store.list(port.JOBS)):
-            if not raw["metadata"].get("ownerReferences"):
-                # Or its DeadlineJob would be written anew.
-                name, namespace = raw["metadata"]["name"], raw["metadata"]["namespace"]
-                self.store.delete(port.JOBS, namespace, name, propagation="Background")
+        for resource in (port.JOBS, port.PYTORCH_JOBS):
+            for raw in list(self.store.list(resource)):
+                if not raw["metadata"].get("ownerReferences"):
+                    # Or its DeadlineJob would be written anew.
+                    name, namespace = raw["metadata"]["name"], raw["metadata"]["namespace"]
+                    self.store.delete(resource, namespace, name, propagation="Background")
         for raw in list(self.store.list(port.DEADLINE_JOBS)):
             if (raw.get("status") or {}).get("phase") not in FINAL:
                 self.delete(raw["metadata"]["name"])
@@ -272,13 +273,16 @@ async def run(
     start: bool = True,
     slack: int = 0,
     reaction: str = "1m",
+    node_leases: bool = False,
 ) -> AsyncIterator[Cluster]:
     """A cluster with nodes and an operator.
 
     `slack` is how many requests more than usual the scenario costs, `reaction` how long the operator may do
     nothing about what happens: a minute, unless it is stopped or cut off for longer.
     """
-    async with world.World(serve=False, bookmark_s=300.0, reaction_s=seconds(reaction)) as made:
+    async with world.World(
+        serve=False, bookmark_s=300.0, reaction_s=seconds(reaction), node_leases=node_leases
+    ) as made:
         made.add_nodes(nodes, gpus=gpus)
         cluster = Cluster(made, settings)
         cluster.calls.slack = slack

@@ -60,6 +60,8 @@ def body(
 class Existing:
     """Creates users' Jobs in a cluster and looks at them; `name` is always that of the Job."""
 
+    KIND = "Job"
+
     def __init__(self, made: cluster.Cluster) -> None:
         self.made = made
 
@@ -90,6 +92,7 @@ class Existing:
             raw
             for raw in self.made.store.list(port.DEADLINE_JOBS)
             if (raw["spec"].get("jobRef") or {}).get("name") == name
+            and raw["spec"]["jobRef"]["kind"] == self.KIND
         ]
         return sorted(found, key=lambda raw: int(raw["metadata"]["resourceVersion"]))
 
@@ -104,7 +107,7 @@ class Existing:
 
     async def until_phase(self, name: str, *phases: str, within: str = "1h") -> None:
         await self.made.until(
-            lambda: self.phase(name) in phases, f"Job {name} is {' or '.join(phases)}", within=within
+            lambda: self.phase(name) in phases, f"{self.KIND} {name} is {' or '.join(phases)}", within=within
         )
 
     def pods(self, name: str) -> list[Object]:

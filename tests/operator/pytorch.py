@@ -71,6 +71,8 @@ def _replica(restart: str, gpus: int, annotations: Object, pod: Object | None) -
 class PyTorch(existing.Existing):
     """Creates users' PyTorchJobs in a cluster and looks at them; `name` is always that of the job."""
 
+    KIND = "PyTorchJob"
+
     def create(self, name: str, **given: Any) -> str:
         return str(self.made.create(port.PYTORCH_JOBS, body(name, **given))["metadata"]["uid"])
 
