@@ -51,8 +51,20 @@ def moved(gang: audit_facts.Gang, before: audit_facts.Standing) -> Iterator[str]
     elsewhere = before.claim and now.placement is not None and not before.claim.matches(now.placement)
     if elsewhere and now.phase == "Admitted":
         yield "it was admitted elsewhere than on its claim"
-    if before.owns and now.owns and before.placement != now.placement:
+    if before.owns and now.owns and before.placement != now.placement and not _one_moved(gang, before):
         yield f"the admission of attempt {now.attempt} was changed while it held capacity"
+
+
+def _one_moved(gang: audit_facts.Gang, before: audit_facts.Standing) -> bool:
+    """Whether one rank of a user's own job went to another node of its pool, while no pod of it was loose."""
+    was, now = before.placement or {}, gang.now.placement or {}
+    others = [rank for rank in was.keys() | now.keys() if was.get(rank) != now.get(rank)]
+    if not gang.referenced or len(others) != 1 or was.keys() != now.keys():
+        return False
+    (rank,) = others
+    there = gang.pods.get(rank, {}).values()
+    loose = any(not (pod.finished or pod.gated) and pod.attempt == before.attempt for pod in there)
+    return was[rank][1] == now[rank][1] and not loose
 
 
 def justified(

@@ -66,6 +66,12 @@ def told(
         yield from _turn(after, old.phase, queue, name_of)
     elif new.phase is Phase.PENDING and not old.observed and queue:
         yield "Queued", f"waits in queue {queue}; {_where(after)}", False
+    elif old.admission is not None and new.admission is not None:
+        was, now = old.admission.places(), new.admission.places()
+        for rank in sorted(rank for rank in was.keys() & now.keys() if was[rank] != now[rank]):
+            (_, left), (_, node) = was[rank], now[rank]
+            words = f"the next pod of place {rank} goes to node {node}, since {left} takes no pods any more"
+            yield ledger.RANK_MOVED, words, True
     said = (after.spoken.get("pending") or {}).get("message", "")
     if new.held and new.held != old.held:
         yield new.held, said, True

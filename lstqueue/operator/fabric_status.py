@@ -11,15 +11,12 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from lstqueue.api import base, conditions, interconnect
+from lstqueue.api import base, interconnect
 from lstqueue.kube import port
-from lstqueue.operator import guard, interconnects, lenient
+from lstqueue.operator import guard, interconnects, tellings
 from lstqueue.topology.domains import LeftOut, Merged
 
 _LOG = logging.getLogger(__name__)
-
-_Told = tuple[bool, str, str]
-"""Of a condition: whether it is true, its reason and its message."""
 
 
 class Reporter:
@@ -93,38 +90,32 @@ class Reporter:
             "leftOutCount": len(left_out),
             "merged": _told(merged),
             "mergedCount": len(merged),
-            "conditions": [one.dump() for one in self._conditions(view, known, counts=counts)],
+            "conditions": tellings.written(
+                view.status,
+                _facts(view, known, counts=counts),
+                now=self._now(),
+                generation=view.generation,
+            ),
         }
 
-    def _conditions(
-        self, view: interconnects.View, known: interconnects.Interconnect, *, counts: bool
-    ) -> Sequence[conditions.Condition]:
-        told: dict[str, _Told] = {"Accepted": _accepted(view, known, counts=counts)}
-        if counts:
-            bad = {name: state for name, state in known.states.items() if state.problem}
-            stale = {name: state for name, state in bad.items() if state.stale}
-            reason = next((state.reason for state in bad.values()), "")
-            notes = known.domains.notes if known.domains is not None else ()
-            said = "; ".join(filter(None, (known.problem, *notes)))
-            told["Ready"] = (True, "Contracted", said) if known.domains else (False, "NoDomains", said)
-            told["SourcesRead"] = (not bad, reason or "Read", _words(bad.items()))
-            told["Stale"] = (bool(stale), "SourceUnreadable" if stale else "UpToDate", _words(stale.items()))
-        found = lenient.condition_list(view.status.get("conditions"))
-        found = tuple(one for one in found if one.type in told)
-        for kind, (true, why, message) in told.items():
-            fresh = conditions.Condition(
-                type=kind,
-                status=conditions.Truth.TRUE if true else conditions.Truth.FALSE,
-                reason=why,
-                message=message,
-                last_transition_time=self._now(),
-                observed_generation=view.generation,
-            )
-            found = conditions.put(found, fresh)
-        return found
+
+def _facts(
+    view: interconnects.View, known: interconnects.Interconnect, *, counts: bool
+) -> dict[str, tellings.Told]:
+    told: dict[str, tellings.Told] = {"Accepted": _accepted(view, known, counts=counts)}
+    if counts:
+        bad = {name: state for name, state in known.states.items() if state.problem}
+        stale = {name: state for name, state in bad.items() if state.stale}
+        reason = next((state.reason for state in bad.values()), "")
+        notes = known.domains.notes if known.domains is not None else ()
+        said = "; ".join(filter(None, (known.problem, *notes)))
+        told["Ready"] = (True, "Contracted", said) if known.domains else (False, "NoDomains", said)
+        told["SourcesRead"] = (not bad, reason or "Read", _words(bad.items()))
+        told["Stale"] = (bool(stale), "SourceUnreadable" if stale else "UpToDate", _words(stale.items()))
+    return told
 
 
-def _accepted(view: interconnects.View, known: interconnects.Interconnect, *, counts: bool) -> _Told:
+def _accepted(view: interconnects.View, known: interconnects.Interconnect, *, counts: bool) -> tellings.Told:
     if view.spec is None:
         return False, "InvalidSpec", view.problem
     if counts or known.view is None:

@@ -34,6 +34,8 @@ PREEMPTED = "Preempted"
 RECLAIMED = "Reclaimed"
 INACTIVE = "Inactive"
 NODE_LOST = "NodeLost"
+RANK_MOVED = "RankMoved"
+"""What a user is told of a replacement that goes to another node than the pod before it had."""
 NOT_READY = "NotReady"
 
 
@@ -72,6 +74,18 @@ class Admission:
     def groups_by_rank(self) -> dict[int, str]:
         """Return the group of every global rank that it places."""
         return {rank: group.name for group in self.groups for _, ranks in group.nodes for rank in ranks}
+
+    def moved(self, rank: int, node: str) -> Admission:
+        """Return the same with one rank on another node, of the same pool."""
+        groups = []
+        for group in self.groups:
+            places = {one: name for name, ranks in group.nodes for one in ranks}
+            by_node: dict[str, tuple[int, ...]] = {}
+            for one in sorted(places):
+                name = node if one == rank else places[one]
+                by_node[name] = (*by_node.get(name, ()), one)
+            groups.append(replace(group, nodes=tuple(by_node.items())))
+        return replace(self, groups=tuple(groups))
 
     @property
     def width(self) -> int:

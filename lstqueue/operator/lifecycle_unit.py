@@ -379,6 +379,11 @@ def _let_go(gang: Gang, view: existing.UnitView, now: int) -> Step | None:
         go = list(zip(fit, booked.waiting, strict=False)) or ([] if booked.taken else go)
     for place, pod in go:
         node = places[place][1]
+        if node in unfit and (instead := gang.other_node(groups[place], node)):
+            # One at a time, and written before its pod goes there: a process that dies between goes on by it.
+            words = f"place {place} moves to node {instead}, since node {node} takes no pods any more"
+            moved = replace(status, admission=status.admission.moved(place, instead))
+            return Step(status=moved, why=ledger.RANK_MOVED, words=words)
         if node in unfit:
             words = f"node {node} of place {place} cannot take pod {pod.name} any more"
             stopped_ = steps.suspended(status, NODE_UNFIT, now)

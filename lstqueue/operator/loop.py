@@ -39,6 +39,7 @@ from lstqueue.operator import (
     overbooking,
     overloads,
     reasons,
+    replacing,
     reports,
     returns,
     setbacks,
@@ -359,6 +360,9 @@ class Loop:
             bind_timeout=(queue and queue.bind_timeout) or settings.bind_timeout_ms,
             ready_timeout=(queue and queue.ready_timeout) or settings.gang_ready_timeout_ms,
             fit_node=lambda group, node: grounds.fits(self.cache, record, group, node),
+            other_node=lambda group, node: replacing.other(
+                self.cache, record, group, node, job_of=self._engine_job
+            ),
             crowded=lambda: overbooking.crowded(self.cache, record, self._engine_job),
             lost=lambda pod: grounds.lost(self.cache, record, pod),
             slack=lambda: snapshots.waiting_slack(self._engine_job(record), now, self._settings.engine),

@@ -22,14 +22,15 @@ class Gang:
     `children` and `pods` are all that belong to the DeadlineJob, of any restart. `ungated_at` is when this
     process lifted the last gate (0: not known), `unready_since` when it saw a running gang become incomplete
     (0: it is complete), both in ms as the timeouts are. `fit_node(group, node)` tells whether the node may
-    still take a pod of the group; `crowded()` says in words on which node the room of the admission was given
-    to others first, "" for none; `lost(pod)` says in words why the node of a pod is lost to it, "" when it is
-    not; `slack()` returns the slack (ms) it would have if it waited now, as the engine reckons, None for
-    none; `stale(node)` tells whether a node is gone or silent, so that pods on it cannot end. `judged` says
-    that the published verdict is that of a pass of ours, by our clock as it is, `untimely` why nothing is to
-    be ended now by time alone, "" for no reason; `spare` that its sweep has enough without it, `counts` that
-    its success is still wanted there. `unit` is what is known of the existing job that the DeadlineJob refers
-    to, `books` keep how its pods stand to it.
+    still take a pod of the group, `other_node(group, node)` which other of its domain can, "" for none;
+    `crowded()` says in words on which node the room of the admission was given to others first, "" for none;
+    `lost(pod)` says in words why the node of a pod is lost to it, "" when it is not; `slack()` returns the
+    slack (ms) it would have if it waited now, as the engine reckons, None for none; `stale(node)` tells
+    whether a node is gone or silent, so that pods on it cannot end. `judged` says that the published verdict
+    is that of a pass of ours, by our clock as it is, `untimely` why nothing is to be ended now by time alone,
+    "" for no reason; `spare` that its sweep has enough without it, `counts` that its success is still wanted
+    there. `unit` is what is known of the existing job that the DeadlineJob refers to, `books` keep how its
+    pods stand to it.
     """
 
     ledger: ledger.Ledger
@@ -41,6 +42,7 @@ class Gang:
     fit_node: Callable[[str, str], bool]
     crowded: Callable[[], str] = lambda: ""
     lost: Callable[[views.PodView], str] = lambda _: ""
+    other_node: Callable[[str, str], str] = lambda *_: ""
     slack: Callable[[], int | None] = lambda: None
     stale: Callable[[str], bool] = lambda _: False
     unready_since: int = 0

@@ -50,6 +50,24 @@ def crowded(cache: caches.Cache, record: caches.Record, job_of: Callable[[caches
     return ""
 
 
+def takes(
+    cache: caches.Cache,
+    node: topology.Node,
+    requests: topology.Resources,
+    job_of: Callable[[caches.Record], model.Job],
+) -> bool:
+    """Whether a node has room for one more pod beside all that is bound, held and claimed there."""
+    need = Counter(dict(requests))
+    for record in cache.on_nodes([node.name]):
+        job = job_of(record)
+        for part in job.assigned:
+            for key, amount in job.groups[part.group].shape.requests if part.node == node.name else ():
+                need[key] += part.held * amount
+    for owner in cache.claimants([node.name]):
+        need += _claimed(cache, owner, (node.name,), job_of).get(node.name, Counter())
+    return not _exceeds(need, node)
+
+
 def _exceeds(need: Counter[str], node: topology.Node) -> bool:
     used, there = dict(node.used), dict(node.allocatable)
     return any(amount > there.get(key, 0) - used.get(key, 0) for key, amount in need.items())

@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lstqueue.api import conditions, quantities
+from lstqueue.api import quantities
 from lstqueue.engine import kept, model
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
-from lstqueue.operator import guard, lenient, loop, overloads, queues
+from lstqueue.operator import guard, loop, overloads, queues, tellings
 from lstqueue.operator import settings as all_settings
 
 _PENDING = (model.State.WAITING, model.State.HELD_BACK, model.State.CLAIMING)
@@ -128,48 +128,32 @@ class Reporter:
             "usage": _usage(queue, jobs),
             "met": ended[True],
             "missed": ended[False],
-            "conditions": [one.dump() for one in self._conditions(queue, look)],
+            "conditions": tellings.written(
+                queue.status or {}, _facts(queue, look), now=self._now(), generation=queue.generation
+            ),
         }
 
-    def _conditions(self, queue: queues.QueueView, look: Look) -> list[conditions.Condition]:
-        """Say whether the queue can be read, what its cohort makes of it, and whether all it has can hold."""
-        settled = look.settled.get(queue.name)
-        valid = not queue.problem
-        found = [
-            self._condition(queue, "Accepted", valid, "Accepted" if valid else "InvalidSpec", queue.problem)
-        ]
-        conflict = settled.conflict if settled is not None else ""
-        if conflict or queue.engine.cohort:
-            said = f"It admits nobody: {conflict}." if conflict else ""
-            reason = "Conflict" if conflict else "NoConflict"
-            found.append(self._condition(queue, "Conflict", bool(conflict), reason, said))
-        if settled is not None and settled.order is not queue.engine.order:
-            said = (
-                f"Jobs go in the order {settled.order.value} of the oldest queue of cohort"
-                f' "{settled.cohort}", and not in {queue.engine.order.value}.'
-            )
-            found.append(self._condition(queue, "OrderOverridden", True, "OrderOfCohort", said))
-        if (overload := overloads.told(queue, look.given_up.get(queue.name, 0))) is not None:
-            found.append(self._condition(queue, overloads.KIND, *overload))
-        return found
 
-    def _condition(
-        self, queue: queues.QueueView, kind: str, true: bool, reason: str, message: str
-    ) -> conditions.Condition:
-        """A condition as it is written, with the time of its last change."""
-        known = lenient.condition_list((queue.status or {}).get("conditions"))
-        fresh = conditions.Condition(
-            type=kind,
-            status=conditions.Truth.TRUE if true else conditions.Truth.FALSE,
-            reason=reason,
-            message=message,
-            last_transition_time=self._now(),
-            observed_generation=queue.generation,
+def _facts(queue: queues.QueueView, look: Look) -> dict[str, tellings.Told]:
+    """Say whether the queue can be read, what its cohort makes of it, and whether all it has can hold."""
+    settled = look.settled.get(queue.name)
+    valid = not queue.problem
+    told: dict[str, tellings.Told] = {
+        "Accepted": (valid, "Accepted" if valid else "InvalidSpec", queue.problem)
+    }
+    conflict = settled.conflict if settled is not None else ""
+    if conflict or queue.engine.cohort:
+        said = f"It admits nobody: {conflict}." if conflict else ""
+        told["Conflict"] = (bool(conflict), "Conflict" if conflict else "NoConflict", said)
+    if settled is not None and settled.order is not queue.engine.order:
+        said = (
+            f"Jobs go in the order {settled.order.value} of the oldest queue of cohort"
+            f' "{settled.cohort}", and not in {queue.engine.order.value}.'
         )
-        known = conditions.put(known, fresh)
-        found = conditions.get(known, kind)
-        assert found is not None
-        return found
+        told["OrderOverridden"] = (True, "OrderOfCohort", said)
+    if (overload := overloads.told(queue, look.given_up.get(queue.name, 0))) is not None:
+        told[overloads.KIND] = overload
+    return told
 
 
 def _usage(queue: queues.QueueView, jobs: list[model.Job]) -> list[dict[str, str]]:

@@ -94,9 +94,11 @@ async def test_a_node_that_a_foreign_or_a_daemons_pod_took_costs_a_start_and_the
 
 
 @cluster.virtual
-@pytest.mark.parametrize("gone", [False, True])
-async def test_a_replacement_returns_to_its_recorded_node_or_its_gang_to_its_rack(gone: bool) -> None:
-    async with cluster.run(nodes=8, slack=30) as made:
+@pytest.mark.parametrize(("gone", "full"), [(False, False), (True, False), (True, True)])
+async def test_a_replacement_returns_to_its_node_or_its_rack_and_else_its_gang_moves_whole(
+    gone: bool, full: bool
+) -> None:
+    async with cluster.run(nodes=10 if full else 8, slack=30) as made:
         await racks(made)
         jobs = existing.Existing(made)
         jobs.create("train", parallelism=3, completions=3, run_for="2h", said={"topology-required": "rack"})
@@ -106,17 +108,27 @@ async def test_a_replacement_returns_to_its_recorded_node_or_its_gang_to_its_rac
         victim = next(raw for raw in jobs.pods("train") if raw["spec"]["nodeName"] == before[1])
         if gone:
             made.world.cordon(before[1])
+        if full:
+            for node in range(10):
+                if node % 2 in home and f"node-{node:04d}" not in before.values():
+                    made.foreign_pod(f"foreign-{node}", f"node-{node:04d}")
         made.end_pod(victim)
-        if gone:
+        if full:
             await made.until(lambda: made.status(ledger).get("attempt") == 2, "it is placed anew")
         else:
-            await made.until(
-                lambda: pins(jobs.pods("train")).get(1) == (before[1], before[1]), "its pod is back"
-            )
+            await made.until(lambda: pins(jobs.pods("train")).get(1, ("", ""))[1], "its pod is back")
         await jobs.until_phase("train", "Running")
-        assert rack(made, ledger) == home
-        assert (before[1] in made.placement(ledger).values()) == (not gone)
-        assert made.status(ledger)["attempt"] == (2 if gone else 1)
+        after = made.placement(ledger)
+        assert (rack(made, ledger) == home) == (not full)
+        assert (before[1] in after.values()) == (not gone)
+        assert made.status(ledger)["attempt"] == (2 if full else 1)
+        if not full:
+            assert {rank: node for rank, node in after.items() if rank != 1} == {
+                rank: node for rank, node in before.items() if rank != 1
+            }
+            assert pins(jobs.pods("train"))[1] == (after[1], after[1])
+            told = [raw for raw in made.store.list(port.EVENTS) if raw["reason"] == "RankMoved"]
+            assert [raw["involvedObject"]["name"] for raw in told] == (["train"] if gone else [])
 
 
 @cluster.virtual

@@ -169,6 +169,17 @@ def test_a_replacement_whose_node_is_unfit_has_the_gang_queued_again():
     assert found.status.back_off.avoid == ("n2",)
 
 
+def test_a_replacement_whose_node_is_unfit_moves_alone_where_its_domain_has_another():
+    made = released(job())
+    fresh = batch_jobs.pod(made, "new", index=1)
+    given = gang(made, PHASE.RUNNING, attempt=1, admitted=True, pods=(pods(made)[0], fresh), unfit={"n2"})
+    found = step(dataclasses.replace(given, other_node=lambda group, node: f"beside-{node}"))
+    assert (found.status.phase, found.why) == (PHASE.RUNNING, "RankMoved")
+    before, after = given.ledger.status.admission.places(), found.status.admission.places()
+    assert after == before | {1: (before[1][0], "beside-n2")}
+    assert not found.ungate  # what is written goes first
+
+
 def test_a_job_that_was_changed_in_flight_gives_its_admission_up():
     made = released(job())
     given = gang(made, PHASE.RUNNING, attempt=1, admitted=True, pods=pods(made))
