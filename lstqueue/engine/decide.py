@@ -71,7 +71,7 @@ def decide(
     world = (memories.Memory() if memory is None else memory).recall(snapshot, config)
     known = kept.survey(snapshot, world, now)
 
-    known.safe = share.protect(known)
+    known.sharing.safe = share.protect(known)
     slots.read(known)
 
     # 2. Shed

@@ -40,7 +40,7 @@ def step(known: kept.Kept) -> tuple[bool, bool]:
     if curious:
         known.outlooks |= outlook.foresee(scene(known, imagined), _uids(curious))
     if any(one.start is None for one in known.outlooks.values()):
-        known.calm = outlook.calm(scene(known, line))
+        known.wording.calm = outlook.calm(scene(known, line))
     owners = [here for here in claiming if due or _is_new(here)]
     known.outlooks |= {here.job.uid: _owner(here, now) for here in owners}
     answered = len(asked) + len(curious) + len(owners)

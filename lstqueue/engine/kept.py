@@ -83,6 +83,49 @@ class Reservations:
 
 
 @dataclass(slots=True)
+class Sharing:
+    """The best-effort share of a pass, by uid.
+
+    `safe` are the running jobs that it protects, `heads` those who stand in line by it, `withheld` the room
+    that is kept for them.
+    """
+
+    safe: frozenset[str] = frozenset()
+    heads: dict[str, Head] = field(default_factory=dict)
+    withheld: dict[str, list[room.Release]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Wording:
+    """What was worked out for a sentence and serves for others.
+
+    `sentences` are those said of equal gangs, by gang, code and whether their deadlines are past saving.
+    `calm` is the room once everybody has left whose end is known, where that was asked for, and `causes` why
+    it holds no gang like this one.
+    """
+
+    sentences: dict[tuple[int, model.Code, bool], str] = field(default_factory=dict)
+    calm: room.Room | None = None
+    causes: dict[int, list[str]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Owing:
+    """All that is owed over time, each form of it made when it is asked for first (`slots`).
+
+    `entries` are what is owed as the pass begins; `short` says where there is less, found out once
+    (`looked`). `whole` is the calendar of the pass, with what it promises, `near` one of what begins before a
+    time (ms since the epoch).
+    """
+
+    entries: list[calendar.Entry] | None = None
+    whole: calendar.Calendar | None = None
+    near: tuple[int, calendar.Calendar] | None = None
+    short: owings.Shortages | None = None
+    looked: bool = False
+
+
+@dataclass(slots=True)
 class Promised:
     """What a pass knows and does about slots, by the uid of the owner.
 
@@ -90,10 +133,8 @@ class Promised:
     leave for their own, `made` the slots that are new or moved, `lost` the promises that cannot be kept.
     `doubts` say why slots that are not given up yet could not be had as things are. `soonest` are the
     earliest deadlines that would be promised to those that get none, where there is one; `round` is whom of
-    those the next passes look at again. `sweeps` are the jobs of each that are promised together.
-    `entries` are what is owed as the pass begins; `short` says where there is less, found out once
-    (`looked`). `near` is a calendar of what of it begins before a time (ms since the epoch). `ahead` are the
-    slots that others may be in, by their starts, with uids of their owners and ends.
+    those the next passes look at again. `sweeps` are the jobs of each that are promised together. `ahead` are
+    the slots that others may be in, by their starts, with uids of their owners and ends.
     """
 
     owed: dict[str, tenure.Owed] = field(default_factory=dict)
@@ -105,11 +146,7 @@ class Promised:
     round: model.Round | None = None
     sweeps: dict[str, dict[str, order.Turn | None]] | None = None
     soonest: dict[str, int | None] = field(default_factory=dict)
-    entries: list[calendar.Entry] | None = None
-    near: tuple[int, calendar.Calendar] | None = None
-    calendar: calendar.Calendar | None = None
-    short: owings.Shortages | None = None
-    looked: bool = False
+    owing: Owing = field(default_factory=Owing)
     ahead: list[tuple[int, str, int]] = field(default_factory=list)
 
     def holds(self, uid: str) -> bool:
@@ -133,17 +170,11 @@ class Kept:
 
     `jobs` are all of the snapshot in the order of their uids; `lasting` and `standings` those that are not
     ending. `waiting`, `owning` (who owns room), `ending` and `claiming` are uids, in their order. `line`
-    are the waiting jobs that may be tried, first to last;
-    `codes` says of everyone who stays why. `used` is what bound pods use, with the rows of the ledger.
-    `staked` are all claims by uid of the owner, `drained` the suspensions that a queue's administrator asked
-    for. `sentences` are those said of equal gangs, by gang, code and whether their deadlines are past saving.
-    `foreign` is what pods use that are no job's, `calm` the room once everybody has left whose end is known,
-    where that was asked for, and `causes` why it holds no gang like this one.
-    `windows` say what of their quotas queues may use later, `promised` the slots. `safe` are the running jobs
-    (uids) that the best-effort share protects, `heads` those who stand in line by it, `withheld` the room
-    that is kept for them. `keepings` are the reservations that stand. `world` goes on to later
-    passes. `wake` is the first time found so far at which time alone can change the
-    plan.
+    are the waiting jobs that may be tried, first to last; `codes` says of everyone who stays why. `used` is
+    what bound pods use, with the rows of the ledger, `foreign` what of that is no job's. `staked` are all
+    claims by uid of the owner, `drained` the suspensions that a queue's administrator asked for. `windows`
+    say what of their quotas queues may use later. `keepings` are the reservations that stand. `world` goes on
+    to later passes. `wake` is the first time found so far at which time alone can change the plan.
     """
 
     snapshot: model.Snapshot
@@ -175,9 +206,7 @@ class Kept:
     reservations: Reservations = field(default_factory=Reservations)
     windows: windows.Windows = windows.NONE
     promised: Promised = field(default_factory=Promised)
-    safe: frozenset[str] = frozenset()
-    heads: dict[str, Head] = field(default_factory=dict)
-    withheld: dict[str, list[room.Release]] = field(default_factory=dict)
+    sharing: Sharing = field(default_factory=Sharing)
     line: list[order.Turn] = field(default_factory=list)
     codes: dict[str, model.Code] = field(default_factory=dict)
     fitted: fit.Fitted = field(default_factory=fit.Fitted)
@@ -185,9 +214,7 @@ class Kept:
     updates: dict[str, model.Update] = field(default_factory=dict)
     herds: dict[str, victims.Herd] = field(default_factory=dict)
     lendings: dict[str, lending.Lending] = field(default_factory=dict)
-    sentences: dict[tuple[int, model.Code, bool], str] = field(default_factory=dict)
-    calm: room.Room | None = None
-    causes: dict[int, list[str]] = field(default_factory=dict)
+    wording: Wording = field(default_factory=Wording)
 
     def here(self, turn: order.Turn) -> Standing:
         """How a job in line stands."""
@@ -248,7 +275,7 @@ class Kept:
             counted=world.counted,
             stuck=world.stuck,
             bounds=world.bounds,
-            safe=self.safe,
+            safe=self.sharing.safe,
             wake=self.wake,
             now=self.now,
             config=self.config,
@@ -269,7 +296,7 @@ class Kept:
             herd = self.herds[account] = victims.Herd(
                 self.world.flock(queue, self.jobs, self.lasting).given_up(shed),
                 claimed=claimed,
-                safe=self.safe,
+                safe=self.sharing.safe,
                 seated=self.promised.seated,
                 now=self.now,
                 config=self.config,

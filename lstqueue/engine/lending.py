@@ -49,7 +49,7 @@ class Lending:
 
     def place(self, here: Standing) -> Place:
         """Where a job stands in the walk of its queue, be it admitted or not."""
-        favoured = here.job.uid in self._known.safe or here.job.uid in self._known.heads
+        favoured = here.job.uid in self._known.sharing.safe or here.job.uid in self._known.sharing.heads
         # Best-effort work that claims was a head when it did, and is in no line any more that would say so.
         favoured = favoured or (here.job.claim is not None and here.band is model.Band.REST)
         rank = order.rank(self._policy[here.job.queue], here, 0, self._known.config)

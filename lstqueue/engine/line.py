@@ -20,7 +20,7 @@ def step(known: kept.Kept) -> None:
     for uid in known.claiming:
         if uid not in known.claims.admit:
             known.codes[uid] = model.Code.CLAIMING
-    known.heads = share.find(known, lineup.sharing - known.promised.claim.keys())
+    known.sharing.heads = share.find(known, lineup.sharing - known.promised.claim.keys())
     known.line = _moved(known) if _moves(known) else lineup.turns
     _rouse_the_urgent(known)
     if known.windows is not windows.NONE:
@@ -29,7 +29,7 @@ def step(known: kept.Kept) -> None:
 
 def _moves(known: kept.Kept) -> bool:
     """Whether somebody does not stand where all of the time before says."""
-    return bool(known.shedding.given or known.heads or known.promised.claim)
+    return bool(known.shedding.given or known.sharing.heads or known.promised.claim)
 
 
 def _moved(known: kept.Kept) -> list[order.Turn]:

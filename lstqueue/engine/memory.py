@@ -130,6 +130,7 @@ class World:
         self.roster = roster.Roster(config)
         self.lineup = lineup.Lineup(config, queues)
         self.owing = owings.Owings()
+        self.tenures = tenure.Tenures(self._tenure, self.roster.find)
         self._begin()
 
     def _begin(self) -> None:
@@ -141,17 +142,12 @@ class World:
         self.states: Counter[model.State] = Counter()
         self.claiming: set[str] = set()
         self.reserved: set[str] = set()
-        self.slotted: set[str] = set()
         self.quiet: dict[str, tuple[standing.Lasting, model.Band, model.Code | None]] = {}
         self.muffled: set[str] = set()
         self._charges: dict[str, quota.Charges] = {}
         self._releases: dict[str, room.Release] = {}
         self._stakes: dict[str, stakes.Stake] = {}
-        self._tenures: dict[str, tenure.Owed] = {}
-        self._tenured = 0, 0
         self._kept: dict[str, room.Release] = {}
-        self.usable: set[str] = set()
-        self.settled: set[str] = set()
         self.fixed: set[str] = set()
         self._rolls: dict[str, flocks.Roll] = {}
         self._capacities: dict[str, flocks.Capacity] = {}
@@ -228,7 +224,7 @@ class World:
             if job.reservation is not None:
                 self.reserved.add(uid)
             if job.slot is not None:
-                self.slotted.add(uid)
+                self.tenures.add(uid)
             self._charges[uid] = ()
             if job.assigned:  # of a long line hardly anybody holds something
                 self._holdings.add(job)
@@ -276,7 +272,6 @@ class World:
             self.stuck.rows,
             self._releases,
             self._stakes,
-            self._tenures,
             self._kept,
             self._parts,
         )
@@ -284,10 +279,8 @@ class World:
             one.pop(uid, None)
         self.leavers.forget(uid)
         self.expected.forget(uid)
+        self.tenures.forget(uid)
         self.reserved.discard(uid)
-        self.slotted.discard(uid)
-        self.usable.discard(uid)
-        self.settled.discard(uid)
         self.fixed.discard(uid)
         self.ending.discard(uid)
         self.claiming.discard(uid)
@@ -317,9 +310,8 @@ class World:
         found = self.roster.refresh(self.jobs, now)
         self.leavers.change(found)
         self.expected.change(found)
+        self.tenures.change(found)
         self._note(found)
-        if not self.slotted.isdisjoint(found):
-            self._tenured = 0, 0
 
     def hush(self, uid: str, one: standing.Lasting, band: model.Band, code: model.Code | None) -> None:
         """Note that there is nothing to tell of a job as long as it stands like this."""
@@ -358,22 +350,10 @@ class World:
         place = self._release_of(here.job, parts, self._quota.held(here.job, parts))
         return stakes.of(here, claim, who, self.release, place)
 
-    def tenures(self, now: int) -> dict[str, tenure.Owed]:
-        """What is owed at `now` (ms since the epoch) to those who have slots; the caller's own."""
-        known = self._tenures
-        if len(known) < len(self.slotted) or not self._tenured[0] <= now < self._tenured[1]:
-            for uid in self.slotted:
-                before, basis = known.get(uid), self.roster.find(uid)
-                if before is None or not before.stands(basis, now):
-                    known[uid] = self._tenure(self.jobs[uid], before, basis, now)
-                    self.settled.discard(uid)
-            self._tenures = known = dict(sorted(known.items()))
-            self._tenured = now, min([one.until for one in known.values()], default=standing.NEVER)
-        return known.copy()
-
     def _tenure(
-        self, job: model.Job, before: tenure.Owed | None, basis: standing.Lasting | None, now: int
+        self, uid: str, before: tenure.Owed | None, basis: standing.Lasting | None, now: int
     ) -> tenure.Owed:
+        job = self.jobs[uid]
         if before is not None:  # only time has passed
             return tenure.of(
                 job, before.seat, before.whole, before.before, basis, now=now, config=self.config

@@ -35,9 +35,9 @@ class Held(NamedTuple):
 def unforeseen(kept: Kept, job: model.Job) -> str:
     """Why no start of a job that is in line can be foreseen, as the rest of a sentence."""
     key = id(kept.gangs[job.uid])
-    if key not in kept.causes:
-        kept.causes[key] = list(dict.fromkeys(_lasting(kept, kept.gangs[job.uid])))
-    causes = kept.causes[key] or list(_in_line(kept, job))
+    if key not in kept.wording.causes:
+        kept.wording.causes[key] = list(dict.fromkeys(_lasting(kept, kept.gangs[job.uid])))
+    causes = kept.wording.causes[key] or list(_in_line(kept, job))
     if not causes and kept.windows.horizon(job.queue) is not None:
         return "the windows of its queue leave too little for it, as far ahead as they are known"
     return " and ".join(causes) or "nobody can tell when others leave its room"
@@ -150,7 +150,7 @@ def _on(kept: Kept, node: str, resources: list[str]) -> Iterator[tuple[int, Held
 
 def _lasting(kept: Kept, gang: gangs.Gang) -> Iterator[str]:
     """What keeps a gang from room even once everybody has left whose end is known."""
-    calm = kept.calm
+    calm = kept.wording.calm
     if calm is None:
         return
     if not calm.quota_fits(gang):

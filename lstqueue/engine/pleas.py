@@ -66,14 +66,14 @@ def _lent(kept: Kept, here: Standing) -> str:
 
 def _share(kept: Kept, uid: str) -> str:
     """Where the best-effort share puts a job; empty where it puts it nowhere."""
-    head = kept.heads.get(uid)
+    head = kept.sharing.heads.get(uid)
     if head is None:
         return ""
     part = f"{100 * head.share / PPM:g} % of its queue are kept for such work"
     if not head.overdue:
         due = words.duration(head.due - kept.now)
         return f" As {part} and it is the oldest, it stands in line as if it were due in {due}."
-    place = "; what comes free in its place is kept for it" if uid in kept.withheld else ""
+    place = "; what comes free in its place is kept for it" if uid in kept.sharing.withheld else ""
     return f" As {part} and it is the oldest and overdue, it goes before everybody{place}."
 
 

@@ -16,9 +16,9 @@ def message(kept: Kept, job: model.Job, code: model.Code | None) -> str:
     if code not in _OF_GANGS:
         return _SENTENCES[code](kept, job)
     key = (id(kept.gangs[job.uid]), code, kept.standings[job.uid].hopeless)
-    if key not in kept.sentences:
-        kept.sentences[key] = _SENTENCES[code](kept, job)
-    return kept.sentences[key]
+    if key not in kept.wording.sentences:
+        kept.wording.sentences[key] = _SENTENCES[code](kept, job)
+    return kept.wording.sentences[key]
 
 
 def short_member(free: room.Room, gang: gangs.Gang) -> gangs.Member:
@@ -243,9 +243,10 @@ def _window(kept: Kept, job: model.Job) -> str:
 
 def _withheld(kept: Kept, job: model.Job) -> str:
     """For one that would find what it lacks, if that were not kept for an overdue head; else empty."""
-    if not kept.withheld or job.uid in kept.withheld or not kept.free.could_place(kept.gangs[job.uid]):
+    withheld = kept.sharing.withheld
+    if not withheld or job.uid in withheld or not kept.free.could_place(kept.gangs[job.uid]):
         return ""
-    who = words.names([words.job(kept.standings[uid].job) for uid in kept.withheld])
+    who = words.names([words.job(kept.standings[uid].job) for uid in withheld])
     return f"It would fit now, on room that is kept for {who}: the oldest best-effort work, and overdue."
 
 

@@ -43,7 +43,7 @@ def step(known: kept.Kept) -> None:
     some = [
         (uid, one)
         for uid, one in promised.owed.items()
-        if uid not in known.world.settled or (lacking and slots.crowded(known, one))
+        if uid not in known.world.tenures.settled or (lacking and slots.crowded(known, one))
     ]
     leaving = _leaving(known) if some else frozenset()
     _settle(known, some, leaving)
@@ -52,7 +52,7 @@ def step(known: kept.Kept) -> None:
 
 def _settle(known: kept.Kept, some: Sequence[tuple[str, tenure.Owed]], leaving: frozenset[str]) -> None:
     """Deal with the slots that may not stay as they are, the first to begin first."""
-    promised, settled, moves = known.promised, known.world.settled, known.config.promise_moves
+    promised, settled, moves = known.promised, known.world.tenures.settled, known.config.promise_moves
     for uid, one in sorted(some, key=slots.by_start):
         if (problem := _problem(known, one)) is not None:
             cause, why, now_or_never = problem
@@ -140,7 +140,7 @@ def _lost_room(known: kept.Kept, one: tenure.Owed) -> Problem | None:
 
 def _usable(known: kept.Kept, one: tenure.Owed) -> bool:
     """Whether a job may still run on all nodes of its slot, and these stay."""
-    job, usable = one.job, known.world.usable
+    job, usable = one.job, known.world.tenures.usable
     if job.uid in usable:
         return True
     gang, rows = known.world.firm(known.world.gang(job)), known.world.rows.rows

@@ -106,7 +106,7 @@ class Keeper:
     def keep(self, turn: order.Turn) -> None:
         """Charge the place where a head that lacks room or quota fits first, beyond what is free."""
         known, uid = self._known, turn.job.uid
-        head = known.heads.get(uid)
+        head = known.sharing.heads.get(uid)
         if head is None or not head.overdue or not known.config.share_keeps:
             return
         if self._leaving is None:
@@ -121,18 +121,18 @@ class Keeper:
             return  # several groups: could_place tried another order of pools than place would now
         place = room.release_after(turn.gang.queue, taken, there)
         known.free.charge_all(place)
-        known.withheld[uid] = place
+        known.sharing.withheld[uid] = place
 
 
 def let_go(known: kept.Kept) -> None:
     """Take the charges of kept room back, once nobody is admitted or claims any more."""
-    for place in known.withheld.values():
+    for place in known.sharing.withheld.values():
         known.free.release_all(place)
 
 
 def favoured(known: kept.Kept) -> dict[str, order.Rank]:
     """Where the heads stand in line, by uid."""
-    return {uid: _rank(known, uid, head) for uid, head in known.heads.items()}
+    return {uid: _rank(known, uid, head) for uid, head in known.sharing.heads.items()}
 
 
 def _rank(known: kept.Kept, uid: str, head: kept.Head) -> order.Rank:

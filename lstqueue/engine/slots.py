@@ -40,7 +40,7 @@ def read(known: kept.Kept) -> None:
     """Note the slots that stand, and when the pass has to look at them again."""
     if not known.config.promising:
         return
-    owed = known.promised.owed = known.world.tenures(known.now)
+    owed = known.promised.owed = known.world.tenures.at(known.now)
     if owed:
         known.rouse(min([one.wake for one in owed.values()]))
 
@@ -56,11 +56,12 @@ def look_at(known: kept.Kept, job: model.Job, slot: model.Slot) -> None:
 
 def owing(known: kept.Kept) -> calendar.Calendar:
     """The calendar of the pass; made when it is asked for first."""
-    if known.promised.calendar is None:
+    made = known.promised.owing
+    if made.whole is None:
         offered = known.world.allocatable - known.foreign
         nominal = known.free.quota.nominal  # what is borrowed can be wanted back
-        known.promised.calendar = calendar.Calendar(offered, nominal, entries(known), known.now)
-    return known.promised.calendar
+        made.whole = calendar.Calendar(offered, nominal, entries(known), known.now)
+    return made.whole
 
 
 def near(known: kept.Kept, until: int) -> calendar.Calendar:
@@ -68,16 +69,16 @@ def near(known: kept.Kept, until: int) -> calendar.Calendar:
 
     Of all that is owed little begins soon, so this is a small one; unless there is the whole already.
     """
-    promised = known.promised
-    if promised.calendar is not None:
-        return promised.calendar
-    if promised.near is not None and promised.near[0] < until:
+    made = known.promised.owing
+    if made.whole is not None:
+        return made.whole
+    if made.near is not None and made.near[0] < until:
         return owing(known)
-    if promised.near is None:
+    if made.near is None:
         offered, nominal = known.world.allocatable - known.foreign, known.free.quota.nominal
         some = [entry for entry in entries(known) if entry.begins < until]
-        promised.near = until, calendar.Calendar(offered, nominal, some, known.now)
-    return promised.near[1]
+        made.near = until, calendar.Calendar(offered, nominal, some, known.now)
+    return made.near[1]
 
 
 def short(known: kept.Kept) -> owings.Shortages | None:
@@ -86,13 +87,13 @@ def short(known: kept.Kept) -> owings.Shortages | None:
     No calendar is made for that: where its bins are wide it is thought fuller than it is, which may keep a
     promise from being made, and must not break one.
     """
-    promised = known.promised
-    if not promised.looked:
+    made = known.promised.owing
+    if not made.looked:
         offered, nominal = known.world.allocatable - known.foreign, known.free.quota.nominal
-        owed, now, promised.looked = entries(known), known.now, True
+        owed, now, made.looked = entries(known), known.now, True
         if not known.world.owing.fits(offered, nominal, owed, now):
-            promised.short = owings.Shortages(offered, nominal, owed, now)
-    return promised.short
+            made.short = owings.Shortages(offered, nominal, owed, now)
+    return made.short
 
 
 def crowded(known: kept.Kept, one: tenure.Owed) -> bool:
@@ -122,9 +123,10 @@ def standing_of(known: kept.Kept, one: tenure.Owed) -> standing.Standing:
 
 def entries(known: kept.Kept) -> list[calendar.Entry]:
     """What is owed as the pass begins."""
-    if known.promised.entries is None:
-        known.promised.entries = list(_entries(known))
-    return known.promised.entries
+    made = known.promised.owing
+    if made.entries is None:
+        made.entries = list(_entries(known))
+    return made.entries
 
 
 def _entries(known: kept.Kept) -> Iterator[calendar.Entry]:

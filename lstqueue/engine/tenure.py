@@ -7,6 +7,7 @@ owner stands as it did; a pass looks closer at the others only.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from lstqueue.engine import calendar, either, model, room, seats, standing
@@ -39,6 +40,54 @@ class Owed:
     def stands(self, basis: standing.Lasting | None, now: int) -> bool:
         """Whether nothing is to be found out anew at `now`."""
         return self.basis is basis and self.at <= now < self.until
+
+
+Make = Callable[[str, Owed | None, standing.Lasting | None, int], Owed]
+"""Finds out what is owed to a job (uid): what was before, if only time has passed, its basis, and now."""
+
+
+class Tenures:
+    """What is owed to those who have slots (uids), kept from pass to pass.
+
+    `settled` are those of whom a pass found that their slots stay as they are, as long as what is owed does.
+    `usable` are those whose nodes were found to be such that they may run there.
+    """
+
+    def __init__(self, make: Make, basis: Callable[[str], standing.Lasting | None]) -> None:
+        self._make, self._basis = make, basis
+        self._owners: set[str] = set()
+        self._found: dict[str, Owed] = {}
+        self._span = 0, 0
+        self.settled: set[str] = set()
+        self.usable: set[str] = set()
+
+    def add(self, uid: str) -> None:
+        """Take in who has a slot."""
+        self._owners.add(uid)
+
+    def forget(self, uid: str) -> None:
+        """Forget a job that is another now, or gone."""
+        self._found.pop(uid, None)
+        for one in (self._owners, self.settled, self.usable):
+            one.discard(uid)
+
+    def change(self, uids: Collection[str]) -> None:
+        """Have owners be looked at who stand otherwise."""
+        if not self._owners.isdisjoint(uids):
+            self._span = 0, 0
+
+    def at(self, now: int) -> dict[str, Owed]:
+        """What is owed at `now` (ms since the epoch), by uid; the caller's own."""
+        found = self._found
+        if len(found) < len(self._owners) or not self._span[0] <= now < self._span[1]:
+            for uid in self._owners:
+                before, basis = found.get(uid), self._basis(uid)
+                if before is None or not before.stands(basis, now):
+                    found[uid] = self._make(uid, before, basis, now)
+                    self.settled.discard(uid)
+            self._found = found = dict(sorted(found.items()))
+            self._span = now, min([one.until for one in found.values()], default=standing.NEVER)
+        return found.copy()
 
 
 def of(
