@@ -85,7 +85,7 @@ class Config:
     slot_grace: int = 3 * MINUTE  # in which those in a slot have to leave it: their grace, and writes
     launch_margin: int = 5 * MINUTE  # from admission to all members at work, beside `restore`, for promises
     promise_quiet: int = 7 * 24 * HOUR  # without an overload for so long, there is none
-    promise_calm: float = 0.5  # of what a queue has may then be promised until any time, by hi
+    promise_calm: float = 0.3  # of what a queue has may then be promised until any time, by hi
     promise_area: float = 0.06  # else what is no more than so many hours of the whole pool, by hi
     promise_lead: int = 30 * MINUTE  # no new slot begins sooner, so that those in it may have ended by then
     promise_most: int = 64  # searches for slots of those who are new in one pass
