@@ -132,6 +132,32 @@ async def test_a_replacement_returns_to_its_node_or_its_rack_and_else_its_gang_m
 
 
 @cluster.virtual
+async def test_a_rank_that_was_moved_goes_where_that_was_written_whoever_died_meanwhile() -> None:
+    async with cluster.run(nodes=8, slack=30) as made:
+        await racks(made)
+        jobs = existing.Existing(made)
+        jobs.create("train", parallelism=3, completions=3, run_for="2h", said={"topology-required": "rack"})
+        await jobs.until_phase("train", "Running")
+        ledger = jobs.ledger("train")
+        before = made.placement(ledger)
+
+        def moved() -> bool:
+            return made.placement(ledger).get(1) != before[1]
+
+        dies_when(made, moved)
+        made.world.cordon(before[1])
+        made.end_pod(next(raw for raw in jobs.pods("train") if raw["spec"].get("nodeName") == before[1]))
+        await dead(made, moved, "it dies when the other node is written")
+        written = made.placement(ledger)
+        assert 1 not in pins(jobs.pods("train"))
+        await made.start()
+        await made.until(lambda: pins(jobs.pods("train")).get(1, ("", ""))[1], "its pod is back")
+        assert made.placement(ledger) == written
+        assert pins(jobs.pods("train"))[1] == (written[1], written[1])
+        assert made.status(ledger)["attempt"] == 1
+
+
+@cluster.virtual
 async def test_a_replacement_whose_node_was_taken_ends_the_run_in_time_and_its_gang_goes_elsewhere() -> None:
     async with cluster.run(nodes=8, slack=40, reaction="20m") as made:
         await racks(made)
