@@ -94,9 +94,9 @@ def unit(raw: Mapping[str, Any]) -> existing.UnitView:
 
 def templates(raw: Mapping[str, Any]) -> dict[str, Object]:
     """Return the pod templates by the names of their groups, in the order of the ranks."""
-    replicas = _replicas(_mapping(raw.get("spec")))
-    made_of = {role: _mapping(replicas[role].get("template")) for role in ROLES if role in replicas}
-    return {_group(role): dict(template) for role, template in made_of.items()}
+    spec = _mapping(raw.get("spec"))
+    replicas = _replicas(spec)
+    return {group: dict(_mapping(replicas[group.capitalize()].get("template"))) for group, _ in _roles(spec)}
 
 
 def template_path(group: str) -> str:
@@ -167,10 +167,11 @@ def _replicas(spec: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _roles(spec: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    """Return (group, pods) in the order of the ranks; without a number there is one."""
+    """Return (group, pods) of those that have any, in the order of the ranks; absent is one."""
     replicas = _replicas(spec)
-    counts = [(role, replicas[role].get("replicas")) for role in ROLES if role in replicas]
-    return tuple((_group(role), 1 if count is None else count) for role, count in counts)
+    said = [(role, replicas[role].get("replicas")) for role in ROLES if role in replicas]
+    counts = [(_group(role), 1 if count is None else count) for role, count in said]
+    return tuple((group, count) for group, count in counts if count > 0)
 
 
 def _stamp(made_of: Mapping[str, Object]) -> str:
@@ -217,8 +218,7 @@ def _unfit(spec: Mapping[str, Any]) -> str:
         return f"spec.pytorchReplicaSpecs.{odd[0]} is unknown; write Master or Worker"
     if not replicas:
         return "spec.pytorchReplicaSpecs is empty; give it a Worker, a Master, or both"
-    counts = dict(_roles(spec))
-    if counts.get(_group("Master"), 1) != 1:
+    if "Master" in replicas and dict(_roles(spec)).get(_group("Master")) != 1:
         return "spec.pytorchReplicaSpecs.Master.replicas is not 1; set it to 1, and let the others be workers"
     bare = next((role for role in ROLES if role in replicas and not _has_containers(replicas[role])), "")
     return f"{template_path(_group(bare))} has no containers; add one" if bare else ""

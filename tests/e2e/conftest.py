@@ -18,6 +18,7 @@ import build  # noqa: E402 - found by the line above
 import operator_run  # noqa: E402 - finds its own through it
 import stack  # noqa: E402
 import stack_process  # noqa: E402
+import training_operator as training  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -31,14 +32,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stack.ControlPlane]:
-    """A control plane with four nodes of eight GPUs and the project's kinds; tests share it."""
+    """A control plane with four nodes of eight GPUs, the project's kinds and PyTorchJobs; tests share it."""
     if not sys.platform.startswith("linux"):
         pytest.skip("the local control plane runs on Linux only")
     if not build.is_complete(build.directory()):
         pytest.skip("the control plane is not built: run `make e2e`, which needs Go")
     folder = tmp_path_factory.mktemp("control-plane")
-    with stack.ControlPlane(directory=folder, nodes=4, crds=[ROOT / "crds"]) as plane:
+    crds = [ROOT / "crds", *([training.crd()] if training.is_built() else [])]
+    with stack.ControlPlane(directory=folder, nodes=4, crds=crds) as plane:
         yield plane
+
+
+@pytest.fixture(scope="session")
+def training_operator(control_plane: stack.ControlPlane) -> Iterator[None]:
+    """Kubeflow's controller of PyTorchJobs at work in the control plane."""
+    if not training.is_built():
+        pytest.skip("the training operator is not built: run `make e2e`, which needs Go")
+    with training.running(control_plane):
+        yield
 
 
 @pytest.fixture

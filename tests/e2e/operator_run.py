@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -23,6 +24,7 @@ REFUSED = "is forbidden: User"
 """How the API server begins to say who may not do what; other refusals with 403 do not name a user."""
 
 PROMPT = all_settings.Settings(writes_per_second=0, retry_first=0.2, intake_retry=1.0)
+IMPATIENT = dataclasses.replace(PROMPT, look_at_pods=0.5, force_after=2.0)
 
 
 class Record:
@@ -66,13 +68,13 @@ class Record:
 
 @contextlib.asynccontextmanager
 async def record(api: port.KubeApi, namespace: str) -> AsyncIterator[Record]:
-    """Record DeadlineJobs, Jobs and pods of a namespace, beside all nodes and queues."""
+    """Record DeadlineJobs, Jobs, PyTorchJobs and pods of a namespace, beside all nodes and queues."""
     made = Record()
 
     def noting(kind: str) -> Callable[[str, Object], None]:
         return lambda event, raw: made.note(event, {"kind": kind, **raw})
 
-    kinds = (port.NODES, port.GPU_QUEUES, port.DEADLINE_JOBS, port.JOBS, port.PODS)
+    kinds = (port.NODES, port.GPU_QUEUES, port.DEADLINE_JOBS, port.JOBS, port.PYTORCH_JOBS, port.PODS)
     sources = [
         reflector.Reflector(
             api,
@@ -84,7 +86,8 @@ async def record(api: port.KubeApi, namespace: str) -> AsyncIterator[Record]:
     ]
     tasks = [asyncio.create_task(source.run()) for source in sources]
     for source in sources:
-        await source.synced.wait()
+        # Where a kind is not served there is nothing of it to record.
+        await source.answered.wait()
     try:
         yield made
     finally:

@@ -16,7 +16,10 @@ Object = dict[str, Any]
 
 _KINDS = {
     kind.kind: kind
-    for kind in (port.NODES, port.GPU_QUEUES, port.DEADLINE_JOBS, port.JOBS, port.PODS, port.NAMESPACES)
+    for kind in (
+        *(port.NODES, port.GPU_QUEUES, port.NAMESPACES),
+        *(port.DEADLINE_JOBS, port.JOBS, port.PYTORCH_JOBS, port.PODS),
+    )
 }
 
 

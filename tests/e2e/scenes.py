@@ -14,6 +14,7 @@ import stack
 from lstqueue.api import names
 from lstqueue.jobs import views
 from lstqueue.kube import port
+from lstqueue.operator import settings as all_settings
 
 Object = dict[str, Any]
 
@@ -96,15 +97,15 @@ class Scene(plain_jobs.Namespace):
     def condition(self, name: str, kind: str) -> Object:
         return next((item for item in self.status(name).get("conditions", ()) if item["type"] == kind), {})
 
-    def job(self, name: str) -> Object:
-        return next(raw for raw in self.newest("Job") if raw["metadata"]["name"] == name)
+    def job(self, name: str, kind: str = "Job") -> Object:
+        return next(raw for raw in self.newest(kind) if raw["metadata"]["name"] == name)
 
     def children(self, name: str) -> list[Object]:
         """The Job that a DeadlineJob refers to, or the Jobs of its groups."""
         job = self.ledger(name)
         reference = job["spec"].get("jobRef")
         if reference:
-            return [self.job(reference["name"])]
+            return [self.job(reference["name"], reference["kind"])]
         uid = job["metadata"]["uid"]
         return [
             raw
@@ -200,8 +201,10 @@ async def scene(
     *,
     before: operator_run.Before | None = None,
     may_not: tuple[str, ...] = (),
+    settings: all_settings.Settings = operator_run.PROMPT,
 ) -> AsyncIterator[Scene]:
     """A scene with the operator under its documented role, judged by the auditor at its end."""
     role = documented_role.kubeconfig(plane)
-    async with watched(api, namespace) as made, operator_run.operator(role, before=before, may_not=may_not):
+    run = operator_run.operator(role, settings, before=before, may_not=may_not)
+    async with watched(api, namespace) as made, run:
         yield made

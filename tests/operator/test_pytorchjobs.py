@@ -139,3 +139,16 @@ async def test_the_job_of_a_trial_is_the_unit() -> None:
             port.PYTORCH_JOBS, cluster.NAMESPACE, "train", {"metadata": {"ownerReferences": None}}
         )
         await jobs.until_phase("train", "Succeeded")
+
+
+@cluster.virtual
+async def test_workers_of_which_there_are_none_are_no_part_of_the_gang() -> None:
+    async with cluster.run(nodes=1) as made:
+        jobs = PyTorch(made)
+        made.queue(stopPolicy="Hold")
+        jobs.create("train", workers=1, run_for="10m")
+        jobs.patch("train", {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 0}}}})
+        made.patch_queue(stopPolicy="None")
+        await jobs.until_phase("train", "Running")
+        assert list(jobs.on("train")) == ["train-master-0"]
+        await jobs.until_phase("train", "Succeeded")
