@@ -57,10 +57,24 @@ def evaluated(asked: options.One, told: Callable[[replay.Progress], None]) -> ou
     Raises:
         click.ClickException: An option cannot be met, or a file not be read.
     """
-    made = prepared(asked)
+    return recorded(asked, told, None)[0]
+
+
+def recorded(
+    asked: options.One, told: Callable[[replay.Progress], None], recorder: record.Recorder | None
+) -> tuple[output.Result, replay.Outcome]:
+    """The same, and how it ended, with a record of it that is finished.
+
+    Raises:
+        click.ClickException: An option cannot be met, or a file not be read.
+    """
+    made = prepared(asked, recorder=recorder)
     began, worked = time.perf_counter(), time.process_time()
     outcome = play(made, told)
-    return result(asked, made, outcome, (time.perf_counter() - began, time.process_time() - worked))
+    if recorder is not None:
+        recorder.finish(outcome.ended)
+    spent = time.perf_counter() - began, time.process_time() - worked
+    return result(asked, made, outcome, spent), outcome
 
 
 def result(

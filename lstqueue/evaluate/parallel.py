@@ -17,6 +17,7 @@ import click
 from rich import console, progress
 
 from lstqueue.evaluate import evaluation, options, output, replay
+from lstqueue.evaluate.report import fabric, record, series
 
 POLL = 0.2
 """Seconds of real time between two looks at what the processes say."""
@@ -46,8 +47,13 @@ def _one(number: int, asked: options.One) -> dict[str, Any]:
         for channel in _channels:
             channel.put((number, now.done, now.jobs))
 
+    recorder = record.Recorder() if asked.topology else None
+    found, outcome = evaluation.recorded(asked, told, recorder)
     # A process replays one after another, and its peak is that of them all.
-    return {**output.as_json(evaluation.evaluated(asked, told)), "peak_rss_mib": None}
+    made = {**output.as_json(found), "peak_rss_mib": None}
+    if recorder is not None and recorder.domains is not None:
+        made["domains"] = fabric.kept(series.Recorded(outcome, recorder), recorder.domains)
+    return made
 
 
 def replay_all(

@@ -155,4 +155,13 @@ def test_how_much_slower_places_made_gangs_is_drawn_where_there_is_an_interconne
     plots = {one.key: one for one in several.content(compare.as_json(asked, runs)).plots}
     assert "lst 1.1" in plots["place_slowdown-0"].said
     assert "fifo 1.2" in plots["place_slowdown-0"].said
+    full = {"level": "leafgroup", "names": ["b0/l0", "b0/l1"], "starts": [0, 2], "ends": [2, 4]}
+    for run in runs:
+        used = [0.5, 0.9 if run["seed"] == 1 else 0.7] if run["policy"] == "lst" else [0.2, 0.4]
+        run["domains"] = {**full, "gpus": [16.0, 16.0], "used": used}
+    shown = {one.key: one for one in several.content(compare.as_json(asked, runs)).plots}["domains-0"]
+    assert shown.said == "In use of each leafgroup: lst 50.0% to 80.0%; fifo 20.0% to 40.0%."
+    texts = [text.text for text in shown.draw(1000.0).iter("text")]
+    assert {"lst", "fifo", "l0", "l1", "80.0%", "40.0%"} <= set(texts)
+    assert "domains-0" not in {one.key for one in several.content(_compared("swf:a")).plots}
     assert "place_slowdown-0" not in {one.key for one in several.content(_compared("swf:a")).plots}

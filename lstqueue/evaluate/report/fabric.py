@@ -8,7 +8,9 @@ says which levels it leaves out, and the table has as many of them as can still 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -90,8 +92,55 @@ def fullness(seen: series.Recorded, found: domains.Domains) -> plot.Plot:
     ]  # fmt: skip
     return plot.Plot(
         "interconnect", "How full the interconnect's domains were", said, note,
-        lambda width: _draw(rows, width),
+        lambda width: _draw(rows, width, _in_all(rows)),
         ("domain", "level", "nodes", "GPUs", "in use", "out of service"), tuple(table), wide=True,
+    )  # fmt: skip
+
+
+def kept(seen: series.Recorded, found: domains.Domains) -> dict[str, Any] | None:
+    """How full the domains were of the innermost level that can be told in a comparison, for its JSON."""
+    told = [row for row in levels(seen, found)[1:] if 1 < len(row.names) <= TABLE]
+    if not told:
+        return None
+    row = told[-2] if len(told) > 1 and told[-1].name == NODE else told[-1]
+    return {
+        "level": row.name,
+        "names": list(row.names),
+        "starts": row.starts.tolist(),
+        "ends": row.ends.tolist(),
+        "gpus": row.gpus.tolist(),
+        "used": [round(float(used), 6) for used in row.used],
+    }
+
+
+def compared(key: str, title: str, told: Mapping[str, Sequence[Mapping[str, Any]]]) -> plot.Plot:
+    """A row for each of several kinds of replays, a box for a domain; `told` by kind has each one's `kept`.
+
+    How full a domain was is the mean of all replays of a kind.
+    """
+    rows = []
+    for name, runs in told.items():
+        first = runs[0]
+        gpus = np.array(first["gpus"], dtype=np.float64)
+        used = np.array([run["used"] for run in runs], dtype=np.float64).mean(axis=0)
+        starts, ends = (np.array(first[end], dtype=np.int64) for end in ("starts", "ends"))
+        rows.append(Level(name, tuple(first["names"]), starts, ends, gpus, used, np.zeros(len(used))))
+    said = "; ".join(
+        f"{words.short(row.name, 40)} {words.share(float(row.used.min()))} to "
+        f"{words.share(float(row.used.max()))}"
+        for row in rows
+    )
+    note = "A box for each domain, as wide as it has nodes, darker the fuller it was over all of the replay."
+    level = words.short(next(iter(told.values()))[0]["level"], 40)
+    table = [
+        (words.short(row.name, 40), words.short(name, 60), f"{gpus:,.0f}", words.share(float(used)))
+        for row in rows
+        for name, gpus, used in zip(row.names, row.gpus.tolist(), row.used.tolist(), strict=True)
+    ]
+    return plot.Plot(
+        key, title, f"In use of each {level}: {said}.", note,
+        lambda width: _draw(rows, width, "How full domains were."),
+        ("replay", "domain", "GPUs", "in use"), tuple(table), wide=True,
     )  # fmt: skip
 
 
@@ -131,10 +180,10 @@ def _listed(rows: list[Level]) -> tuple[list[Level], list[Level]]:
     return listed, [row for row in rows if row not in listed]
 
 
-def _draw(rows: list[Level], width: float) -> svg.Element:
+def _draw(rows: list[Level], width: float, said: str) -> svg.Element:
     left = 12.0 + 7.2 * min(max(len(row.name) for row in rows), _LONGEST)
     right, top = width - 16, 8.0
-    scale = axes.Scale(0, max(float(rows[0].ends[0]), 1.0), left, right)
+    scale = axes.Scale(0, max(1.0, *(float(row.ends.max()) for row in rows)), left, right)
     shown = [row for row in rows if len(row.names) * LEAST <= right - left or row is rows[0]]
     drawn: list[svg.Element] = []
     for index, row in enumerate(shown):
@@ -154,7 +203,7 @@ def _draw(rows: list[Level], width: float) -> svg.Element:
         for to in range(2, gantt.LEVELS + 1)
     ]
     below, end = axes.legend(heats, left if width > plot.NARROW else 0, y + 16, width)
-    return svg.drawing(width, end, f"{_in_all(rows)} A box for each domain, by level.", *drawn, *below)
+    return svg.drawing(width, end, f"{said} A box for each domain, by level.", *drawn, *below)
 
 
 def _box(row: Level, number: int, scale: axes.Scale, y: float) -> svg.Element:

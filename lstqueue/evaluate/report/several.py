@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lstqueue.evaluate.report import dots, page, plot, svg, words
+from lstqueue.evaluate.report import dots, fabric, page, plot, svg, words
 
 _DRAWN = ("deadline_ratio", "gpu_hour_ratio", "wide_ratio", "preemptions_per_job", "place_slowdown")
 SURE = "The interval is Student's, over seeds."
@@ -199,6 +199,20 @@ def _plots(found: Found, trace: str, policies: Found, *, number: int, title: str
             unit = ", in points" if key.endswith("_ratio") else ""
             name = f"{words.named(key)}, against {first}{unit}{title}"
             yield dots.differences(f"{key}-against-{number}", name, against, figure=key, note=note)
+    full = {
+        words.clean(policy): its
+        for policy in policies
+        if (
+            its := domains([run for run in found["runs"] if (run["trace"], run["policy"]) == (trace, policy)])
+        )
+    }
+    if full:
+        yield fabric.compared(f"domains-{number}", f"How full the interconnect's domains were{title}", full)
+
+
+def domains(runs: Sequence[Found]) -> list[Found]:
+    """How full domains were in each of some replays; nothing of those without an interconnect."""
+    return [run["domains"] for run in runs if run.get("domains")]
 
 
 def _row(name: str, told: Found) -> dots.Row:

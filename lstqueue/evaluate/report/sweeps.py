@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lstqueue.evaluate.report import lines, page, plot, several, svg, words
+from lstqueue.evaluate.report import fabric, lines, page, plot, several, svg, words
 
 _DRAWN = (
     "deadline_ratio", "gpu_hour_ratio", "wide_ratio", "preemptions_per_job", "lost_gpu_share", "jct_mean_s",
@@ -85,6 +86,17 @@ def _plots(found: Found) -> Iterator[plot.Plot]:
         yield lines.curves(
             key, words.named(key), found["vary"], values, rows, figure=key, bounds=bounds, note=alone
         )
+    full = {
+        f"{name} {value}": its
+        for value, name in itertools.product(points, names)
+        if (
+            its := several.domains(
+                [run for run in found["runs"] if (run["value"], run.get("policy")) == (value, name)]
+            )
+        )
+    }
+    if full:
+        yield fabric.compared("domains", "How full the interconnect's domains were", full)
 
 
 def _line(points: Mapping[str, Found], name: str, key: str) -> tuple[lines.Point | None, ...]:
