@@ -64,7 +64,7 @@ class Occupancy:
         """Take in a node; return whether that changed anything that matters, as heartbeats do not."""
         name = raw["metadata"]["name"]
         known = self.nodes.get(name)
-        if known is not None and (event == "DELETED" or raw["metadata"].get("uid") != known.uid):
+        if known is not None and (event == "DELETED" or (raw["metadata"].get("uid") or "") != known.uid):
             # It may be there again under its name before anybody looks.
             self._left.setdefault(name, set()).update(self._admitted.get(name, ()))
         if event == "DELETED":
