@@ -142,6 +142,8 @@ def controller_manager(layout: Layout, *, emulate: str | None) -> Command:
             f"--kubeconfig={layout.kubeconfig(CONTROLLER_MANAGER)}",
             f"--service-account-private-key-file={layout.signing_key}",
             f"--root-ca-file={layout.authority}",
+            # Each controller then is somebody, with the role that Kubernetes gives it, to policies as well.
+            "--use-service-account-credentials",
             *_emulated(emulate),
             *_alone(),
         ),

@@ -43,7 +43,7 @@ class Role(enum.Enum):
     UNKNOWN = "unknown"  # not readable
 
 
-_ROLES: Mapping[tuple[str, str], Role] = {
+ROLES: Mapping[tuple[str, str], Role] = {
     ("batch", "Job"): Role.UNIT,
     ("kubeflow.org", "PyTorchJob"): Role.UNIT,
     ("batch", "CronJob"): Role.TRANSPARENT,
@@ -55,6 +55,7 @@ _ROLES: Mapping[tuple[str, str], Role] = {
     ("kubeflow.org", "MPIJob"): Role.UNSUPPORTED,
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): Role.UNSUPPORTED,
 }
+"""By API group and kind; the admission policies list those whose jobs are left alone, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Found:
 
 def role(owner: Owner) -> Role:
     """Return what the kind of an owner means."""
-    return _ROLES.get((owner.group, owner.kind), Role.UNKNOWN)
+    return ROLES.get((owner.group, owner.kind), Role.UNKNOWN)
 
 
 def walk(owner: Owner | None, known: Mapping[str, Known]) -> Found:

@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "hack" / "controlplane"))
 
 import build  # noqa: E402 - found by the line above
 import operator_run  # noqa: E402 - finds its own through it
+import policies  # noqa: E402
 import stack  # noqa: E402
 import stack_process  # noqa: E402
 import training_operator as training  # noqa: E402
@@ -32,7 +33,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stack.ControlPlane]:
-    """A control plane with four nodes of eight GPUs, the project's kinds and PyTorchJobs; tests share it."""
+    """A control plane with four nodes of eight GPUs, the project's kinds and policies, and PyTorchJobs.
+
+    Tests share it.
+    """
     if not sys.platform.startswith("linux"):
         pytest.skip("the local control plane runs on Linux only")
     if not build.is_complete(build.directory()):
@@ -40,6 +44,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stack.Co
     folder = tmp_path_factory.mktemp("control-plane")
     crds = [ROOT / "crds", *([training.crd()] if training.is_built() else [])]
     with stack.ControlPlane(directory=folder, nodes=4, crds=crds) as plane:
+        policies.install(plane)
         yield plane
 
 
@@ -53,10 +58,14 @@ def training_operator(control_plane: stack.ControlPlane) -> Iterator[None]:
 
 
 @pytest.fixture
-def namespace(control_plane: stack.ControlPlane) -> Iterator[str]:
-    """A namespace of the test's own, emptied afterwards so that its pods give back their GPUs."""
+def namespace(control_plane: stack.ControlPlane, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace of the test's own, emptied afterwards so that its pods give back their GPUs.
+
+    The policies are bound to it unless the test is marked `unenforced`.
+    """
     name = f"test-{secrets.token_hex(4)}"
-    control_plane.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    labels = {} if request.node.get_closest_marker("unenforced") else policies.ENFORCED
+    control_plane.request("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
     yield name
     path = f"/api/v1/namespaces/{name}"
     control_plane.request("DELETE", path)

@@ -8,6 +8,7 @@ from typing import Any
 
 import operator_run
 import plain_jobs
+import pytest
 import stack
 from scenes import our_job, places, scene
 
@@ -127,6 +128,7 @@ def _time(text: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(text)
 
 
+@pytest.mark.unenforced
 async def test_a_running_job_is_suspended_on_sight_and_released_in_its_turn(
     control_plane: stack.ControlPlane, api: port.KubeApi, namespace: str, queue: str
 ) -> None:
@@ -167,6 +169,7 @@ def named(raw: Object) -> str:
     return str(raw["metadata"]["name"])
 
 
+@pytest.mark.unenforced
 async def test_a_queue_that_observes_forecasts_and_writes_to_no_job_and_no_pod(
     control_plane: stack.ControlPlane, api: port.KubeApi, namespace: str, queue: str
 ) -> None:
