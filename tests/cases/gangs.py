@@ -10,6 +10,7 @@ from cases import objects, worlds
 from lstqueue.api import times
 from lstqueue.embedded import audit, clock
 from lstqueue.embedded.store import Store
+from lstqueue.jobs import existing
 from lstqueue.kube import port
 
 GPU = "nvidia.com/gpu"
@@ -69,6 +70,7 @@ class Scene:
         body = objects.job(name, queue="research", groups=None, jobRef=ref)
         made = self.store.create(port.DEADLINE_JOBS, worlds.NAMESPACE, body)
         found = self.gangs[name] = Gang(self, name, made["metadata"]["uid"], pods, gpus)
+        found.group = existing.GROUP
         return found
 
     def foreign(self, name: str, node: str, *, gpus: int) -> None:
@@ -90,6 +92,7 @@ class Gang:
     def __init__(self, scene: Scene, name: str, uid: str, replicas: int, gpus: int) -> None:
         self.scene, self.name, self.uid = scene, name, uid
         self.replicas, self.gpus = replicas, gpus
+        self.group = "worker"
         self.attempt = 0
         self.restarts = 0
         self.pods: dict[int, str] = {}
@@ -107,7 +110,7 @@ class Gang:
             "at": times.format(self.scene.store.now_ms()),
             "queue": "research",
             "shapeHash": "0",
-            "groups": [{"name": "worker", "pool": pool, "nodes": nodes}],
+            "groups": [{"name": self.group, "pool": pool, "nodes": nodes}],
         }
         self.status("Admitted", admission=admission, suspension=None)
 
@@ -121,7 +124,7 @@ class Gang:
             self.scene.pods += 1
             name = f"{self.name}-worker-{self.restarts}-{rank}-{self.scene.pods:05d}"
             body = worlds.pod(name, gpus=self.gpus, schedulingGates=[{"name": "lstqueue.dev/placement"}])
-            labels = {"job": self.uid, "group": "worker", "restart": str(self.restarts)}
+            labels = {"job": self.uid, "group": self.group, "restart": str(self.restarts)}
             body["metadata"]["labels"] = {f"lstqueue.dev/{key}": value for key, value in labels.items()}
             body["metadata"]["annotations"] = {INDEX: str(rank)}
             self.scene.store.create(port.PODS, worlds.NAMESPACE, body)

@@ -15,7 +15,7 @@ def claim(gang, places, *victims, phase="Claiming"):
         "expires": expires,
         "groups": [
             {
-                "name": "worker",
+                "name": gang.group,
                 "pool": "a100",
                 "nodes": [{"node": node, "count": count} for node, count in places.items()],
             }
