@@ -14,6 +14,15 @@ import stack_process
 
 READY = "Starting workers"
 READY_WITHIN_S = 60.0
+ACCOUNT = "training-operator"
+
+# Of what the stock role has, the part that this controller uses.
+RULES = (
+    {"apiGroups": ["kubeflow.org"], "resources": ["*"], "verbs": ["*"]},
+    {"apiGroups": [""], "resources": ["pods", "services", "events", "configmaps"], "verbs": ["*"]},
+    {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["*"]},
+)
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 def is_built() -> bool:
@@ -29,11 +38,13 @@ def crd() -> pathlib.Path:
 
 @contextlib.contextmanager
 def running(plane: stack.ControlPlane) -> Iterator[stack_process.Process]:
-    """Run it as an administrator of a plane that has its CRD, until the block ends."""
+    """Run it in a plane that has its CRD, with an account and a role of its own, until the block ends."""
+    _grant(plane)
+    kubeconfig = plane.kubeconfig_for(ACCOUNT, ACCOUNT)
     program = build.directory(kit=build.TRAINING_OPERATOR) / "training-operator"
     log = plane.directory / "training-operator.log"
     process = stack_process.spawn(
-        "training-operator", (str(program), f"--kubeconfig={plane.kubeconfig}"), log=log, environ={}
+        "training-operator", (str(program), f"--kubeconfig={kubeconfig}"), log=log, environ={}
     )
     try:
         stack_process.wait_until(
@@ -42,6 +53,19 @@ def running(plane: stack.ControlPlane) -> Iterator[stack_process.Process]:
         yield process
     finally:
         process.end()
+
+
+def _grant(plane: stack.ControlPlane) -> None:
+    metadata = {"name": ACCOUNT}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT}
+    subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": ACCOUNT}
+    for path, body in (
+        ("/api/v1/namespaces", {}),
+        (f"/api/v1/namespaces/{ACCOUNT}/serviceaccounts", {}),
+        (f"{_RBAC}/clusterroles", {"rules": RULES}),
+        (f"{_RBAC}/clusterrolebindings", {"roleRef": role, "subjects": [subject]}),
+    ):
+        plane.request("POST", path, {"metadata": metadata, **body})
 
 
 def _works(process: stack_process.Process, log: pathlib.Path) -> bool:
