@@ -1,7 +1,8 @@
 """Pods that stay when they should not: left running by a job that is over, or to go from a node that is dead.
 
 The first hold their room until they end: that is told to the user of the job, and they are ended where the
-operator was told to. The second keep the names that the next run of their job needs, where those are fixed:
+operator was told to; those that are behind our gate have never begun, and nobody else would ever end them.
+The second keep the names that the next run of their job needs, where those are fixed:
 they are removed by force once nothing has been heard of their node's kubelet for minutes. Its Lease says so,
 whose renewals are timed by our own clock, since nobody knows whether other clocks agree with it.
 """
@@ -9,6 +10,7 @@ whose renewals are timed by our own clock, since nobody knows whether other cloc
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 from collections.abc import Awaitable, Callable
@@ -58,19 +60,30 @@ class Overstayers:
 
     async def _left_running(self) -> None:
         """Tell of pods that a job has left running, and have them ended if that was asked for."""
-        now, left = _now(), {}
+        now, left = _now(), dict[str, tuple[existing.UnitView, list[views.PodView]]]()
+        gated: list[tuple[existing.UnitView, views.PodView]] = []
         for record in self._cache.records.values():
             view = record.unit
             if view is None or not view.by_pods or not view.over:
                 continue
-            running = [pod for pod in record.pods.values() if pod.node and not (pod.gone or pod.deleting)]
+            there = [pod for pod in record.pods.values() if not (pod.gone or pod.deleting)]
+            gated.extend((view, pod) for pod in there if pod.gated and pod.owner == view.uid)
+            running = [pod for pod in there if pod.node]
             if running:
                 left[view.uid] = (view, running)
         self._left_since = {uid: self._left_since.get(uid, now) for uid in left}
         for view, running in left.values():
             if now - self._left_since[view.uid] >= self._settings.left_for:
-                look = functools.partial(self._end, view, running)
-                await self._try(view, look)
+                await self._try(view, functools.partial(self._end, view, running))
+        for view, pod in gated:
+            await self._try(view, functools.partial(self._clear, pod))
+
+    async def _clear(self, pod: views.PodView) -> None:
+        with contextlib.suppress(port.NotFoundError):
+            # As it was seen: one whose gate somebody has lifted since is theirs.
+            await self._api.delete(
+                port.PODS, pod.namespace, pod.name, uid=pod.uid, resource_version=pod.version
+            )
 
     async def _end(self, view: existing.UnitView, running: list[views.PodView]) -> None:
         body = kinds.of(view).end_pods(view) if self._settings.end_left_pods else None

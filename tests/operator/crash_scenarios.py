@@ -13,6 +13,7 @@ from typing import NamedTuple
 import cluster
 from existing import Existing
 from manifests import group
+from pytorch import PyTorch
 
 from lstqueue.api import conditions
 from lstqueue.kube import port
@@ -120,6 +121,20 @@ async def own_preemption(made: cluster.Cluster) -> None:
     """A user's own gang makes room for another one of a user's own."""
     said = {"estimated-duration": "30m", "deadline-in": "50m"}
     Existing(made).create("urgent", said=said, run_for="30m")
+
+
+async def pytorch_holder(made: cluster.Cluster) -> None:
+    made.queue()
+    leaves = {"terminate_after": "20s", "restart": "Never"}
+    PyTorch(made).create("held", said={"estimated-duration": "3h"}, run_for="3h", **leaves)
+    await PyTorch(made).until_phase("held", "Running")
+    await made.rest("30m")
+
+
+async def pytorch_preemption(made: cluster.Cluster) -> None:
+    """A PyTorchJob makes room for another; resumed over a pod that leaves it would fail for good."""
+    said = {"estimated-duration": "30m", "deadline-in": "55m"}
+    PyTorch(made).create("urgent", said=said, run_for="30m", on_master={"run-for": "20m"})
 
 
 # Failures
@@ -230,6 +245,7 @@ SCENARIOS: dict[str, Scenario] = {
     "admissions": Scenario(2, nothing, admissions, ("pair", "whole", "last")),
     "preemption": Scenario(2, two_holders, preemption, ("one", "two", "gang")),
     "preemption of own Jobs": Scenario(2, own_holder, own_preemption, ("held", "urgent")),
+    "preemption of PyTorchJobs": Scenario(2, pytorch_holder, pytorch_preemption, ("held", "urgent")),
     "failure": Scenario(2, nothing, failure, ("fails", "next")),
     "lost node": Scenario(3, running_pair, lost_node, ("gang",)),
     "failed start": Scenario(3, nothing, failed_start, ("gang",)),

@@ -177,3 +177,17 @@ async def test_a_job_waits_for_the_pods_of_another_that_had_its_name() -> None:
         assert jobs.phase("train") == "Admitted"
         await jobs.until_phase("train", "Succeeded")
         assert made.status(jobs.ledger("train"))["attempt"] == 1
+
+
+@cluster.virtual
+async def test_a_pod_that_is_still_gated_when_its_job_is_over_goes() -> None:
+    async with cluster.run(nodes=3) as made:
+        jobs = await running(made, restart="OnFailure")
+        await made.kill()
+        made.delete("train-worker-1", port.PODS)
+        await made.until(lambda: jobs.on("train").get("train-worker-1") == "", "its replacement is gated")
+        made.end_pod(jobs.pod("train-master-0"), "Succeeded")
+        await made.until(lambda: jobs.over("train") == "Succeeded", "it is over")
+        await made.start()
+        await jobs.until_phase("train", "Succeeded")
+        await made.until(lambda: list(jobs.on("train")) == ["train-worker-0"], "the gated one goes")
