@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from lstqueue.engine import cohorts, estimate, invariants, justice_cohorts, justice_moves, model
+from lstqueue.engine import cohorts, estimate, invariants, justice_cohorts, justice_moves, kept, model
 from lstqueue.engine.invariants import Rule, Violation
 from lstqueue.topology import eligibility
 
@@ -40,7 +40,8 @@ def of_plan(snapshot: model.Snapshot, plan: model.Plan, config: model.Config) ->
         case = _Case(owner, queue, bands, plan.now, config)
         if queue.account != queue.name and not config.switches.by_rank:
             earlier = dataclasses.replace(plan, claim=plan.claim[:number])
-            favoured = safe | set(getattr(plan.kept, "heads", ()))
+            heads = plan.kept.sharing.heads if isinstance(plan.kept, kept.Kept) else {}
+            favoured = safe | heads.keys()
             scene = justice_cohorts.Scene(
                 invariants.after(snapshot, earlier), queues, bands, favoured, plan.now, config
             )

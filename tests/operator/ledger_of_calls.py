@@ -117,4 +117,4 @@ class Calls:
         likely = 30 + 2 * (self._events + len(about_jobs)) + 30 * math.ceil(hours) * max(1, len(self._sizes))
         assert self.passes <= likely, f"{self.passes} passes over {self._events} events"
         watching = len(self.seen) - len(about_jobs)
-        assert watching <= 48 + 25 * hours + self.slack, f"too much listing and watching: {self.summary()}"
+        assert watching <= 52 + 28 * hours + self.slack, f"too much listing and watching: {self.summary()}"

@@ -134,7 +134,7 @@ def test_watches_may_end_at_any_time(
 
 @cluster.virtual
 async def test_an_outage_of_an_hour_is_survived_and_made_up_for() -> None:
-    async with cluster.run(nodes=3, slack=1800, reaction="2h") as made:
+    async with cluster.run(nodes=3, slack=2000, reaction="2h") as made:
         submit(made)
         await made.until_phase("first", "Running")
         made.faults.fail(503, "ServiceUnavailable", when=faults.any_call, times=None)

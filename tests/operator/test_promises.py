@@ -123,7 +123,7 @@ async def test_a_promise_that_waits_to_be_written_goes_with_what_is_told_instead
         made.faults.delay(3600.0, when=of_other, times=1)
         made.submit("other", group(run_for="1h"), estimatedDuration="1h")
         await made.rest("1m")
-        made.submit("report", group(run_for="1h"), deadlineIn="5h10m", estimatedDuration="1h")
+        made.submit("report", group(run_for="30m"), deadlineIn="5h10m", estimatedDuration="30m")
         await made.until(lambda: level(made, "report") == "FEASIBLE", "it is promised", within="3h")
         assert made.status("report")["slack"] == "<4h"  # not what was to be told first
         assert "slot" in made.status("report")

@@ -88,7 +88,7 @@ def test_a_place_that_all_have_left_is_taken_in_a_held_queue_and_given_up_in_an_
 
 def test_jobs_that_are_only_observed_stand_in_nobodys_way() -> None:
     other = dataclasses.replace(OBSERVED, name="watched")
-    snapshot = rivals.world(waits("w", slack=0, queue="watched"), runs(ago=0), waits("a", slack=9 * HOUR))
+    snapshot = rivals.world(waits("w", slack=0, queue="watched"), runs(ago=0), waits("a", slack=11 * HOUR))
     plan = rivals.judged(dataclasses.replace(snapshot, queues=(QUEUE, other)))
     verdict = said(plan, "a").verdict
     assert verdict is not None
