@@ -135,3 +135,26 @@ async def test_where_the_namespace_is_not_labelled_any_more_nothing_is_refused(
         # The template keeps the gate; whoever removes lstqueue lifts it.
         await user.patch(pod["metadata"]["name"], {"spec": {"schedulingGates": None}}, port.PODS)
     assert not (await user.create(port.JOBS, running_job("next")))["spec"]["suspend"]
+
+
+async def test_a_job_that_was_let_go_by_hand_while_no_operator_ran_is_counted_where_it_runs(
+    control_plane: stack.ControlPlane, api: port.KubeApi, namespace: str, queue: str
+) -> None:
+    rules = [*policies.EDITOR, policies.RELEASES]
+    async with policies.user(control_plane, namespace, rules, name="holder") as holder:
+        await holder.create(port.JOBS, running_job("train", queue))
+        await holder.patch("train", {"metadata": {"annotations": {"lstqueue.dev/adopt": "true"}}})
+        await holder.suspend("train", False)
+
+        async def gated() -> list[Object]:
+            pods = await holder.pods("train")
+            return pods if len(pods) == 2 else []
+
+        for pod in await holder.until(gated, "its pods"):
+            await holder.patch(pod["metadata"]["name"], {"spec": {"schedulingGates": None}}, port.PODS)
+        await holder.until_status("train", ready=2)
+        before = {pod["metadata"]["uid"] for pod in await holder.pods("train")}
+    async with scene(control_plane, api, namespace) as told:
+        await told.until_phase("train", "Running")
+        assert {pod["metadata"]["uid"] for pod in told.members("train")} == before
+        assert told.status("train")["attempt"] == 1

@@ -24,6 +24,7 @@ STAYS = "The label lstqueue.dev/queue of a job stays as it is"
 SIZE = "A job keeps its parallelism, or replicas, while it runs"
 GATE = "The gate lstqueue.dev/placement stays in the pod template"
 LIFTS = "lstqueue lifts the gate lstqueue.dev/placement"
+CHARGED = "lstqueue says which queue a pod is charged to"
 TAKEN_OVER = "A job that runs is taken over as it runs"
 BELOW = "A job below a "
 
@@ -108,6 +109,7 @@ async def test_replacing_the_whole_job_by_what_was_written_first_is_refused_too(
 ) -> None:
     waiting = await submitted(user, holder, waits=True)
     written = copy.deepcopy(waiting)
+    del written["metadata"]["resourceVersion"]  # its controller writes to it, too
     written["spec"]["suspend"] = False
     del written["spec"]["template"]["spec"]["schedulingGates"]
     await plain_jobs.refused(user.api.replace(port.JOBS, user.name, "train", written), 403, says=STARTS)
@@ -166,6 +168,28 @@ async def test_the_gate_of_a_pod_is_lifted_by_nobody_else_and_nobody_binds_aroun
     await plain_jobs.refused(user.create(bindings, binding), 409, says="schedulingGates")
     await user.patch(name, {"metadata": {"labels": {"team": "mine"}}}, port.PODS)
     await holder.patch(name, {"spec": {"schedulingGates": None}}, port.PODS)
+
+
+@pytest.mark.unenforced
+async def test_nobody_charges_a_pod_to_a_queue_or_takes_a_charge_off_in_any_namespace(
+    user: plain_jobs.Namespace, holder: plain_jobs.Namespace
+) -> None:
+    marks = {"labels": {names.LABEL_JOB: "1234"}, "annotations": {names.ANNOTATION_CHARGE: "theirs/all"}}
+    template = plain_jobs.template()
+    pod: Object = {"metadata": {"name": "mine", **marks}, "spec": template["spec"]}
+    await plain_jobs.refused(user.create(port.PODS, pod), 403, says=CHARGED)
+    for first in ("labels", "annotations"):
+        other = "annotations" if first == "labels" else "labels"
+        half: Object = {"metadata": {"name": first, first: marks[first]}, "spec": template["spec"]}
+        await user.create(port.PODS, half)
+        await plain_jobs.refused(
+            user.patch(first, {"metadata": {other: marks[other]}}, port.PODS), 403, says=CHARGED
+        )
+    await holder.create(port.PODS, pod)
+    for key, values in marks.items():
+        taken_off = {"metadata": {key: dict.fromkeys(values)}}
+        await plain_jobs.refused(user.patch("mine", taken_off, port.PODS), 403, says=CHARGED)
+    await user.patch("mine", {"metadata": {"labels": {"team": "mine"}}}, port.PODS)
 
 
 # Creation

@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "charts" / "lstqueue" / "policies"
 FILES = sorted(FOLDER.glob("*.yaml"))
-BOUND_EVERYWHERE = {"lstqueue-references"}
+BOUND_EVERYWHERE = {"lstqueue-charges", "lstqueue-references"}
 STARTED_BY_THEIR_OWNER = {
     f"{group}/{kind}" for (group, kind), role in owners.ROLES.items() if role is not owners.Role.TRANSPARENT
 }
@@ -49,7 +49,7 @@ def test_a_file_has_a_policy_that_is_in_force(path: pathlib.Path) -> None:
 def test_a_file_names_things_as_the_operator_does(path: pathlib.Path) -> None:
     text = path.read_text(encoding="utf-8")
     used = set(re.findall(rf"{re.escape(names.GROUP)}/[a-z-]+", text))
-    known = {names.LABEL_QUEUE, names.LABEL_JOB, names.GATE}
+    known = {names.LABEL_QUEUE, names.LABEL_JOB, names.ANNOTATION_CHARGE, names.GATE}
     assert used - known <= {f"{names.GROUP}/{name}" for name in ("enforce", "adopt")}
 
 
