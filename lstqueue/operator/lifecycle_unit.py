@@ -28,7 +28,20 @@ _REPLACED_WITHIN = 10_000
 
 
 def stop(gang: Gang) -> Step | None:
-    """Suspend a Job that runs though it may not, unless it is not ours to suspend."""
+    """Suspend a job that runs though it may not, unless it is not ours to suspend."""
+    return _failed_meanwhile(gang) or _stop(gang)
+
+
+def _failed_meanwhile(gang: Gang) -> Step | None:
+    """Return the step of one that failed while it was to stop: its controller may leave its pods running."""
+    view = gang.unit.view
+    stopping = gang.ledger.status.phase is Phase.SUSPENDING
+    if view is None or not (stopping and view.failed and view.by_pods):
+        return None
+    return _failed(gang, view, gang.unit.now)
+
+
+def _stop(gang: Gang) -> Step | None:
     facts, status = gang.unit, gang.ledger.status
     view = facts.view
     if view is None or view.over or view.deleting:

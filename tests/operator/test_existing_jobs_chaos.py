@@ -14,6 +14,8 @@ from lstqueue.kube import port
 class Chaos(test_chaos.Chaos):
     """The acts of the other day, and what users do to their own Jobs."""
 
+    RESOURCE = port.JOBS
+
     def __init__(self, made: cluster.Cluster, seed: int) -> None:
         super().__init__(made, seed)
         self.existing = Existing(made)
@@ -49,7 +51,9 @@ class Chaos(test_chaos.Chaos):
 
     def mine(self) -> list[str]:
         """The users' own Jobs that are not over."""
-        own = [raw for raw in self.made.store.list(port.JOBS) if not raw["metadata"].get("ownerReferences")]
+        own = [
+            raw for raw in self.made.store.list(self.RESOURCE) if not raw["metadata"].get("ownerReferences")
+        ]
         names = [raw["metadata"]["name"] for raw in own]
         return [name for name in names if not self.existing.over(name)]
 
@@ -61,7 +65,7 @@ class Chaos(test_chaos.Chaos):
         name = self.rng.choice(mine)
         act = self.rng.randint(0, 5)
         if act == 0:
-            self.made.delete(name, port.JOBS)
+            self.made.delete(name, self.RESOURCE)
         elif act == 1 and (ledger := self.existing.ledger(name)):
             self.made.delete(ledger)
         elif act == 2:
@@ -105,10 +109,12 @@ class Chaos(test_chaos.Chaos):
         )
 
 
-async def day(seed: int) -> None:
-    async with cluster.run(nodes=test_chaos.NODES, slack=8000, reaction="15m") as made:
+async def day(seed: int, kind: type[Chaos] = Chaos, *, node_leases: bool = False) -> None:
+    async with cluster.run(
+        nodes=test_chaos.NODES, slack=8000, reaction="15m", node_leases=node_leases
+    ) as made:
         made.queue(gpus=test_chaos.NODES * 8)
-        chaos = Chaos(made, seed)
+        chaos = kind(made, seed)
         for _ in range(test_chaos.STEPS):
             await chaos.act()
             await made.rest(f"{chaos.rng.randint(1, 400)}s")

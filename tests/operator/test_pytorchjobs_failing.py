@@ -191,3 +191,19 @@ async def test_a_pod_that_is_still_gated_when_its_job_is_over_goes() -> None:
         await made.start()
         await jobs.until_phase("train", "Succeeded")
         await made.until(lambda: list(jobs.on("train")) == ["train-worker-0"], "the gated one goes")
+
+
+@cluster.virtual
+async def test_one_that_fails_while_it_is_suspended_is_over_though_pods_of_it_run() -> None:
+    async with cluster.run(nodes=3) as made:
+        jobs = await running(made, restart="Never")
+        await made.kill()
+        made.end_pod(jobs.pod("train-worker-1"))
+        await made.until(lambda: jobs.over("train") == "Failed", "it has failed")
+        meddled = {"status": {"phase": "Suspending", "admission": None}}
+        made.store.patch(
+            port.DEADLINE_JOBS, cluster.NAMESPACE, jobs.ledger("train"), meddled, subresource="status"
+        )
+        await made.start()
+        await jobs.until_phase("train", "Failed", within="5m")
+        assert len(jobs.on("train")) == 2
