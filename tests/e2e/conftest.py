@@ -45,6 +45,8 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stack.Co
     crds = [ROOT / "crds", *([training.crd()] if training.is_built() else [])]
     with stack.ControlPlane(directory=folder, nodes=4, crds=crds) as plane:
         policies.install(plane)
+        if training.is_built():
+            policies.await_pytorch_jobs(plane)
         yield plane
 
 

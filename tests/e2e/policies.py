@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import http
 import pathlib
 from collections.abc import AsyncIterator
 from typing import Any
 
 import plain_jobs
+import pytorch_jobs
 import stack
+import stack_access
 import stack_process
 
 from lstqueue.api import names
@@ -32,12 +35,13 @@ RELEASES: Object = {"apiGroups": ["lstqueue.dev"], "resources": ["deadlinejobs"]
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _WITHIN_S = 20
+_PROBED = "policies-in-force"
 
 
 def install(plane: stack.ControlPlane) -> None:
     """Apply the policies as an administrator would, and wait until they are in force."""
     plane.kubectl("apply", f"--filename={FOLDER}")
-    name = "policies-in-force"
+    name = _PROBED
     plane.request("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": ENFORCED}})
     body = plain_jobs.job("probe", 1)
     body["metadata"]["labels"] = {names.LABEL_QUEUE: ""}
@@ -47,6 +51,26 @@ def install(plane: stack.ControlPlane) -> None:
         what="the policies to be in force",
         within_s=_WITHIN_S,
     )
+
+
+def await_pytorch_jobs(plane: stack.ControlPlane) -> None:
+    """Wait until the policies know the kind, whose definition is as new as the plane.
+
+    Until the server has read its schema, for half a minute, it refuses what a policy would change (503).
+    """
+    path = f"/apis/kubeflow.org/v1/namespaces/{_PROBED}/pytorchjobs?dryRun=All"
+    body = pytorch_jobs.body("probe", 1, queue="")
+
+    def known() -> bool:
+        try:
+            plane.request("POST", path, body)
+        except stack_access.RequestError as error:
+            if error.status != http.HTTPStatus.SERVICE_UNAVAILABLE:
+                raise
+            return False
+        return True
+
+    stack_process.wait_until(known, what="the policies to know PyTorchJobs", within_s=60)
 
 
 @contextlib.asynccontextmanager

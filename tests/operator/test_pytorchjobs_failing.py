@@ -10,7 +10,10 @@ from pytorch import PyTorch
 
 from lstqueue.kube import port
 
-RESTARTING = ("OnFailure", "Always", "ExitCode")
+RESTARTING = (
+    "OnFailure",
+    *(pytest.param(policy, marks=pytest.mark.slow) for policy in ("Always", "ExitCode")),
+)
 
 
 async def running(made: cluster.Cluster, **given: object) -> PyTorch:
