@@ -256,7 +256,10 @@ COLUMNS = (
 
 
 def lines(record: Mapping[str, Any]) -> Iterator[str]:
-    """The record as tables in Markdown: means ± half of the 95 % interval over seeds, bold below a floor."""
+    """The record as tables in Markdown: means ± half of the 95 % interval over seeds, bold below a floor.
+
+    Of ablations the first row has its means, the others what they differ from it by, seed by seed.
+    """
     yield "| row | seeds | " + " | ".join(title for _, title, _ in COLUMNS) + " |"
     yield "|---" * (len(COLUMNS) + 2) + "|"
     for name, row in ROWS.items():
@@ -266,8 +269,10 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield f"| `{name}`, seeds | " + " | ".join(title for _, title, _ in COLUMNS[:-1]) + " |"
         yield "|---" * len(COLUMNS) + "|"
+        base = next(iter(variants.values()))
         for words, found in variants.items():
-            cells = [_cell(found, key, digits) for key, _, digits in COLUMNS[:-1]]
+            changed = found if found is base else list(_changes(found, base))
+            cells = [_cell(changed, key, digits, signed=found is not base) for key, _, digits in COLUMNS[:-1]]
             yield f"| {words}, {len(found)} | " + " | ".join(cells) + " |"
 
 
@@ -285,12 +290,22 @@ def _line(
     return f"| {', '.join([name, *others])} | {seeds} | " + " | ".join(told) + " |"
 
 
-def _cell(found: Sequence[Mapping[str, Any]], key: str, digits: int) -> str:
+def _changes(
+    found: Sequence[Mapping[str, Any]], base: Sequence[Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """By how much the figures of a variant differ from those of the row as it is, with the same seeds."""
+    theirs = {one["seed"]: one for one in base}
+    for one in found:
+        if one["seed"] in theirs:
+            yield {key: one[key] - theirs[one["seed"]][key] for key, _, _ in COLUMNS[:-1]}
+
+
+def _cell(found: Sequence[Mapping[str, Any]], key: str, digits: int, *, signed: bool = False) -> str:
     mean = interval(found, key)
     if mean is None:
         return "-"
     sure = "" if mean.half is None else f" ± {mean.half:.{digits}f}"
-    return f"{mean.mean:.{digits}f}{sure}"
+    return f"{mean.mean:{'+' if signed else ''}.{digits}f}{sure}"
 
 
 def main() -> int:
