@@ -85,14 +85,16 @@ class Occupancy:
         return True
 
     def place(self, uid: str, before: ledger.Admission | None, after: ledger.Admission | None) -> None:
-        """Keep who is admitted where."""
+        """Keep who is admitted where; of an admission of which one rank moved, what it left stays left."""
         if before == after:
             return
+        same = before is not None and after is not None and before.at == after.at
+        stays = frozenset(after.nodes) if same and after is not None else frozenset()
         for node in before.nodes if before is not None else ():
             self._admitted[node].discard(uid)
             if not self._admitted[node]:
                 del self._admitted[node]
-            if node in self._left:
+            if node in self._left and node not in stays:
                 self._left[node].discard(uid)
                 if not self._left[node]:
                     del self._left[node]
