@@ -32,7 +32,7 @@ import numpy.typing as npt
 from lstqueue.engine import model
 from lstqueue.evaluate import workload
 
-EXTRA = "pip install 'lstqueue[evaluate]'"
+EXTRA = ".venv/bin/pip install -e '.[evaluate]' (in the checkout)"
 """What brings the solvers."""
 
 METHOD = "highs-ipm"

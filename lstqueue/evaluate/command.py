@@ -49,7 +49,7 @@ def run(asked: Options) -> int:
     recorder = record.Recorder() if asked.report_path is not None else None
     with files.lines(asked.log_path) as events:
         made = evaluation.prepared(asked, events=events, recorder=recorder)
-        mind = estimates.flattery(asked.estimates, asked.trace)
+        mind = _mind(asked, made)
         output.introduce(terminal, made.load, made.shape, made.policy, mind=mind)
         began, worked = time.perf_counter(), time.process_time()
         outcome = _replay(made, terminal)
@@ -64,6 +64,13 @@ def run(asked: Options) -> int:
     return 1 if found.broken else 0
 
 
+def _mind(asked: Options, made: evaluation.Prepared) -> str | None:
+    """What to mind about the options, if anything."""
+    fabric = made.interconnect
+    found = [estimates.flattery(asked.estimates, asked.trace), None if fabric is None else fabric.mind]
+    return "\n".join(filter(None, found)) or None
+
+
 def _report(
     asked: Options,
     made: evaluation.Prepared,
@@ -73,7 +80,7 @@ def _report(
 ) -> str:
     recorder.finish(outcome.ended)
     told = settings.filled(asked.told, {name: getattr(made.costs, name) for name in options.COSTS})
-    mind = estimates.flattery(asked.estimates, asked.trace)
+    mind = _mind(asked, made)
     about = single.Asked(made.policy.about, made.shape.words, told, asked.line, mind)
     return page.html(single.content(found, series.Recorded(outcome, recorder), about))
 

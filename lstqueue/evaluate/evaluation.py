@@ -22,6 +22,7 @@ from lstqueue.evaluate import (
     estimates,
     figures,
     foreknowledge,
+    interconnects,
     interrupts,
     lives,
     options,
@@ -118,6 +119,7 @@ class Prepared:
     meter: Meter
     replay: replay.Replay
     queues: Sequence[str]
+    interconnect: interconnects.Interconnect | None
 
 
 def prepared(
@@ -171,6 +173,7 @@ def prepared(
         Meter(),
         again,
         () if several is None else several.names,
+        linked,
     )
 
 

@@ -54,6 +54,17 @@ class Interconnect:
             except ValueError as error:
                 raise InterconnectError(f"--prefer: {error}") from error
 
+    @property
+    def mind(self) -> str | None:
+        """What to mind about slowdowns where no rate is known, as of sources that have none; else None."""
+        told = self.domains.link.any() or any(level.uplink.any() for level in self.domains.levels)
+        if told or not self._wishes.communication:
+            return None
+        return (
+            "--topology tells no rates, so that only hops make a gang slower, which is little; rates are in "
+            "ibnetdiscover and netq files, in explicit ones, and in clos:..."
+        )
+
     def locality(self, work: workload.Work) -> model.Locality:
         """What a gang asks for; one of a single pod asks nothing."""
         if sum(pods.count for pods in work.pods) == 1:

@@ -49,7 +49,7 @@ def book(view: existing.UnitView, pods: Iterable[views.PodView], places: int, *,
         through = {pod.index for pod in ours if view.by_pods and pod.succeeded}
         done = frozenset(place for place in (view.done | through) if 0 <= place < places)
         ranks = {pod.index for pod in waiting} | taken.keys() | done
-        return Book(places, taken, done, waiting, lacking=places - len(ranks & set(range(places))))
+        return Book(places, taken, done, waiting, lacking=places - sum(0 <= rank < places for rank in ranks))
     needed = min(_wanted(view, present), places)
     free = [place for place in range(places) if place not in taken]
     open_ = max(0, needed - len(taken))

@@ -51,7 +51,8 @@ def settle(record: records.Record) -> None:
     booked = record.books.book(view, record.pods.values(), places, attempt=record.ledger.status.attempt)
     record.children = {}
     for group, count in groups:
-        done = booked.done if count == places else booked.done & frozenset(range(start, start + count))
+        # Never a set of the places themselves: of a job that is to be refused there may be billions.
+        done = frozenset(place for place in booked.done if start <= place < start + count)
         child = existing.child(view, record.ledger.uid, group, parallelism=count, done=done)
         record.children[view.uid if not start else f"{view.uid}/{group}"] = child
         start += count

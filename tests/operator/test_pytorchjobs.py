@@ -152,3 +152,14 @@ async def test_workers_of_which_there_are_none_are_no_part_of_the_gang() -> None
         await jobs.until_phase("train", "Running")
         assert list(jobs.on("train")) == ["train-master-0"]
         await jobs.until_phase("train", "Succeeded")
+
+
+@cluster.virtual
+async def test_one_that_asks_for_billions_of_workers_is_told_and_keeps_nobody_waiting() -> None:
+    async with cluster.run(nodes=2) as made:
+        jobs = PyTorch(made)
+        made.queue()
+        jobs.create("huge", workers=2**31 - 1)
+        jobs.create("train", workers=1, run_for="10m")
+        await made.until(lambda: made.code(jobs.ledger("huge")) == "TooManyPods", "it is told", within="1m")
+        await jobs.until_phase("train", "Succeeded")

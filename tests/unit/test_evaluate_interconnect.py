@@ -96,3 +96,13 @@ def test_a_source_has_to_have_as_many_nodes_as_there_are(tmp_path: pathlib.Path)
         interconnects.read(f"slurm:{source}", [(f"m{i}", 8) for i in range(5)], SHARE, named=False)
     with pytest.raises(interconnects.InterconnectError, match="names none of the nodes"):
         interconnects.read(f"slurm:{source}", machines, SHARE, named=True)
+
+
+def test_a_source_without_rates_is_told_where_gangs_communicate() -> None:
+    source = f"slurm:{pathlib.Path(__file__).parents[2] / 'examples' / 'topology' / 'tree.topology.conf'}"
+    machines = [(f"n{place}", 8) for place in range(4)]
+    mind = interconnects.read(source, machines, SHARE, named=False).mind
+    assert mind is not None
+    assert "tells no rates" in mind
+    assert interconnects.read(source, machines, interconnects.Wishes(), named=False).mind is None
+    assert interconnects.read(CLOS, machines, SHARE, named=False).mind is None

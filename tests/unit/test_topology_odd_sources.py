@@ -9,6 +9,7 @@ import pytest
 from cases import topologies
 from lstqueue.evaluate import interconnects
 from lstqueue.interconnect import sources
+from lstqueue.topology.readers import ibnetdiscover
 
 NODE = {"kind": "Node", "metadata": {"name": "n1", "labels": {"r": "a"}}}
 HYPERNODE = {"kind": "HyperNode", "metadata": {"name": "h"}}
@@ -126,3 +127,12 @@ def test_a_made_interconnect_says_which_numbers_it_takes(text: str) -> None:
     wishes = interconnects.Wishes()
     with pytest.raises(interconnects.InterconnectError, match="in numbers of 1 to 100,000, as in clos:8:4:2"):
         interconnects.read(text, [("n", 8)], wishes, named=False)
+
+
+def test_a_switch_whose_section_is_missing_is_told_as_where_a_file_was_cut_off() -> None:
+    text = """Switch 41 "S-1" # "leaf-1" base port 0 lid 1 lmc 0
+[1] "H-1"[1](1) # "gpu01 mlx5_0" lid 5 4xNDR
+[33] "S-2"[1] # "spine-1" lid 2 4xNDR
+"""
+    found = ibnetdiscover.read(text.splitlines())
+    assert [(one.name, "described nowhere" in one.reason) for one in found.left_out] == [("S-2", True)]

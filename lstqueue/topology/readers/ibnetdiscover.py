@@ -36,6 +36,7 @@ _TOLD = 20
 @dataclass(slots=True)
 class _Seen:
     names: dict[str, str] = field(default_factory=dict)
+    described: set[str] = field(default_factory=set)
     cables: dict[tuple[tuple[str, str], tuple[str, str]], int] = field(default_factory=dict)
     unread: list[int] = field(default_factory=list)
 
@@ -52,6 +53,7 @@ def read(lines: Iterable[str]) -> Found:
         text = line.strip()
         if head := _HEAD.match(text):
             at = head[2]
+            seen.described.add(at)
             seen.names[at] = head[3] or seen.names.get(at, "")
         elif cable := _CABLE.match(text):
             _cable(seen, at, cable)
@@ -84,6 +86,9 @@ def _found(seen: _Seen) -> Found:
     for vertex, name in seen.names.items():
         if vertex.startswith("S-"):
             of[vertex] = vertex
+            if vertex not in seen.described:
+                why = "is at the end of cables and described nowhere; is the file whole?"
+                left_out.append(LeftOut(vertex, why))
             graphs.add(graph, vertex, "switch", title=switch_title(name))
         elif vertex.startswith("R-") or _AGGREGATION in name:
             others += 1
