@@ -45,7 +45,8 @@ class UnitView:
     `work` is what it is like, and `progress` what it says of its own, "" for nothing.
     `roles` are the groups of a gang whose pods are not all alike, (name, pods) in the order of the ranks.
     One that is `by_pods` counts on what has become of its pods, and replaces those that are gone; `leads`
-    says that the success of its first rank is that of all. `unfit` says why it cannot be queued as it is.
+    says that the success of its first rank is that of all. What it `clears` has been asked of its controller:
+    to end the pods that still run when it is over. `unfit` says why it cannot be queued as it is.
     `active` counts its pods as its controller does, and `switched` says whether that has it as suspended, and
     since when (ms); None before it has said so. `gates` are those of its pod templates, group by group.
     """
@@ -88,6 +89,7 @@ class UnitView:
     roles: tuple[tuple[str, int], ...] = ()
     by_pods: bool = False
     leads: bool = False
+    clears: bool = False
     unfit: str = ""
 
     @property

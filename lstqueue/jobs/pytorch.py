@@ -88,6 +88,7 @@ def unit(raw: Mapping[str, Any]) -> existing.UnitView:
         roles=roles,
         by_pods=True,
         leads=bool(roles) and roles[0][0] == _group("Master"),
+        clears=policy.get("cleanPodPolicy") in ("Running", "All"),
         unfit=_unfit(spec),
     )
 
@@ -145,6 +146,8 @@ def end_pods(view: existing.UnitView) -> Object | None:
 
     Without a policy its controller leaves them; pods that have ended stay, with their logs.
     """
+    if view.clears:
+        return None
     return {
         "metadata": {"resourceVersion": view.version},
         "spec": {"runPolicy": {"cleanPodPolicy": "Running"}},

@@ -40,7 +40,8 @@ class PodView:
     `owner` is the UID of its controller. `index` is its completion index, -1 when it has none. `attempt` is
     -1 until it is ungated. `aim` is the node it was pinned to when it was ungated, `slot` the rank it was
     given and `charge` "queue/pool" as stamped then. `refused` says that a kubelet would not have it.
-    `created` (ms), and `maker`, the kind and name of what controls it, are kept while it is gated. `replica`
+    `created` (ms) is kept while it is gated, and `maker`, the kind and name of what controls it, then or for
+    a PyTorchJob's. `grace` are the seconds it was given to leave when it was deleted. `replica`
     is its index in its group where that is a role of a job, -1 else. `bound` is when it was given its node
     (ms, 0 where nobody says).
     """
@@ -72,6 +73,7 @@ class PodView:
     maker: tuple[str, str] = ("", "")
     replica: int = -1
     bound: int = 0
+    grace: int = 0
 
     @property
     def gone(self) -> bool:
@@ -173,9 +175,10 @@ def pod(raw: Object) -> PodView:
         pinning=pinning,
         created=times.parse(meta["creationTimestamp"]) if pinning and meta.get("creationTimestamp") else 0,
         slot=number(annotations.get(names.ANNOTATION_RANK), -1) if let_go else -1,
-        maker=maker if pinning else ("", ""),
+        maker=maker if pinning or maker[0] == _REPLICATED else ("", ""),
         replica=replica,
         bound=_bound(conditions) if ours and spec.get("nodeName") else 0,
+        grace=int(meta.get("deletionGracePeriodSeconds") or 0),
     )
 
 

@@ -88,7 +88,9 @@ class Operator:
         self.keeper = keeper.Keeper(self.api, self.cache, self.events, now=now, settings=self.settings)
         self._archive = archive.Archive(self.words, self.cache, now=now)
         self.strays = strays.Strays(self.api, self.cache, self.events)
-        self.overstayers = overstayers.Overstayers(self.api, self.cache, self.events, settings=self.settings)
+        self.overstayers = overstayers.Overstayers(
+            self.api, self.cache, self.events, settings=self.settings, now=now
+        )
         self.fabric = fabric.Fabric(self.words, self.cache, self._reflector, now=now, settings=self.settings)
         self.synced = asyncio.Event()
         self._nodes = self._reflector(port.NODES, self.cache.apply_node)

@@ -228,10 +228,9 @@ class Cache:
         """Yield the pods, ours or not, that an object of this UID controls."""
         return (self._pods[uid] for uid in self._pods_of.get(owner, ()))
 
-    def leaving_on_stale_nodes(self) -> list[views.PodView]:
-        """Return the pods that are to go and cannot, for their nodes are gone or silent."""
-        leaving = (pod for pod in self._pods.values() if pod.deleting and not pod.gone)
-        return [pod for pod in leaving if self.stale(pod.node)]
+    def pods(self) -> Iterable[views.PodView]:
+        """Return all pods, ours and anybody's."""
+        return self._pods.values()
 
     def pods_named(self, namespace: str, wanted: frozenset[str]) -> list[views.PodView]:
         """Return the pods of a namespace that have one of these names."""

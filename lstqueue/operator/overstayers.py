@@ -2,9 +2,10 @@
 
 The first hold their room until they end: that is told to the user of the job, and they are ended where the
 operator was told to; those that are behind our gate have never begun, and nobody else would ever end them.
-The second keep the names that the next run of their job needs, where those are fixed:
-they are removed by force once nothing has been heard of their node's kubelet for minutes. Its Lease says so,
-whose renewals are timed by our own clock, since nobody knows whether other clocks agree with it.
+The second (`dead_nodes`) keep a job with fixed names of pods from its next step: they are removed by force
+once nothing has been heard of their node's kubelet for minutes, and no sooner than they were given to leave.
+Its Lease says so, whose renewals are timed by our own clock, as is that grace, since nobody knows whether
+other clocks agree with it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from lstqueue.jobs import existing, kinds, views
 from lstqueue.kube import port
 from lstqueue.operator import cache as caches
-from lstqueue.operator import events
+from lstqueue.operator import dead_nodes, events, unit_facts
 from lstqueue.operator import settings as all_settings
 
 NODE_LEASES = "kube-node-lease"
@@ -40,11 +41,15 @@ class Overstayers:
         told: events.Recorder,
         *,
         settings: all_settings.Settings,
+        now: Callable[[], int],
     ) -> None:
         self._api = api
         self._cache = cache
         self._told = told
         self._settings = settings
+        self._now_ms = now
+        self._leaving_since: dict[str, float] = {}
+        self._held_off = False
         self._heartbeats: dict[str, tuple[str, float]] = {}
         self._left_since: dict[str, float] = {}
 
@@ -60,7 +65,7 @@ class Overstayers:
 
     async def _left_running(self) -> None:
         """Tell of pods that a job has left running, and have them ended if that was asked for."""
-        now, left = _now(), dict[str, tuple[existing.UnitView, list[views.PodView]]]()
+        now, left = _now(), dict[str, tuple[existing.UnitView, list[views.PodView], bool]]()
         gated: list[tuple[existing.UnitView, views.PodView]] = []
         for record in self._cache.records.values():
             view = record.unit
@@ -70,11 +75,13 @@ class Overstayers:
             gated.extend((view, pod) for pod in there if pod.gated and pod.owner == view.uid)
             running = [pod for pod in there if pod.node]
             if running:
-                left[view.uid] = (view, running)
+                facts = unit_facts.look(self._cache, record, self._now_ms())
+                ours = not (facts.hands_off or facts.disputed or facts.refusal[0])
+                left[view.uid] = (view, running, ours)
         self._left_since = {uid: self._left_since.get(uid, now) for uid in left}
-        for view, running in left.values():
+        for view, running, ours in left.values():
             if now - self._left_since[view.uid] >= self._settings.left_for:
-                await self._try(view, functools.partial(self._end, view, running))
+                await self._try(view, functools.partial(self._end, view, running, ours=ours))
         for view, pod in gated:
             await self._try(view, functools.partial(self._clear, pod))
 
@@ -85,12 +92,13 @@ class Overstayers:
                 port.PODS, pod.namespace, pod.name, uid=pod.uid, resource_version=pod.version
             )
 
-    async def _end(self, view: existing.UnitView, running: list[views.PodView]) -> None:
-        body = kinds.of(view).end_pods(view) if self._settings.end_left_pods else None
+    async def _end(self, view: existing.UnitView, running: list[views.PodView], *, ours: bool) -> None:
+        body = kinds.of(view).end_pods(view) if self._settings.end_left_pods and ours else None
         names = ", ".join(sorted(pod.name for pod in running)[:3])
+        remedy = "set spec.runPolicy.cleanPodPolicy to Running to have them ended"
         words = (
             f"is over, and {len(running)} of its pods still run ({names}): they hold their room until they "
-            "end; set spec.runPolicy.cleanPodPolicy to Running to have them ended"
+            f"end; {'its controller was told to end them' if view.clears else remedy}"
         )
         if body is None:
             self._tell(view, LEFT, words)
@@ -103,30 +111,27 @@ class Overstayers:
     # Dead nodes
 
     async def _on_dead_nodes(self) -> None:
-        """Remove pods by force whose names are needed, from nodes that have been silent for long."""
-        stuck = self._cache.leaving_on_stale_nodes()
-        needed = self._needed() if stuck else {}
-        found = [
-            (pod, needed[pod.namespace, pod.name]) for pod in stuck if (pod.namespace, pod.name) in needed
-        ]
-        nodes = {pod.node for pod, _ in found}
+        """Remove pods by force that keep jobs waiting, from nodes that have been silent for long."""
+        found, now = dead_nodes.blocking(self._cache, self._now_ms()), _now()
+        self._hold_off()
+        nodes, uids = {pod.node for pod, _ in found}, {pod.uid for pod, _ in found}
         self._heartbeats = {node: seen for node, seen in self._heartbeats.items() if node in nodes}
+        self._leaving_since = {uid: self._leaving_since.get(uid, now) for uid in uids}
         silent: dict[str, bool] = {}
-        for pod, view in sorted(found, key=lambda pair: pair[0].uid):
+        for pod, view in found:
             if pod.node not in silent:
                 silent[pod.node] = await self._silent(pod.node)
-            if silent[pod.node]:
+            if silent[pod.node] and now - self._leaving_since[pod.uid] >= pod.grace:
                 await self._try(view, functools.partial(self._remove, view, pod))
 
-    def _needed(self) -> dict[tuple[str, str], existing.UnitView]:
-        """Return the jobs that are not over by the names of their pods."""
-        units = (record.unit for record in self._cache.records.values() if not record.ledger.final)
-        return {
-            (view.namespace, name): view
-            for view in units
-            if view is not None and not view.over
-            for name in kinds.of(view).pod_names(view)
-        }
+    def _hold_off(self) -> None:
+        """Say once that nothing is removed, for so many nodes are silent."""
+        many = dead_nodes.many_silent(self._cache)
+        if many and not self._held_off:
+            _LOG.warning(
+                "%d nodes are silent: no pod is removed from them by force until most are back", many
+            )
+        self._held_off = bool(many)
 
     async def _silent(self, node: str) -> bool:
         """Whether the Lease of a node has not been renewed for as long as we wait for that."""
@@ -158,7 +163,7 @@ class Overstayers:
             view,
             FORCED,
             f"pod {pod.name} could not leave node {pod.node}, silent for {minutes} min; it was removed "
-            "by force, for its name is needed",
+            "by force, for its job waits for it to go",
         )
 
     async def _try(self, view: existing.UnitView, look: Callable[[], Awaitable[None]]) -> None:

@@ -118,3 +118,12 @@ def test_another_manager_is_told():
 def test_every_kind_is_found_by_what_its_objects_and_references_say():
     view = pytorch.unit(job())
     assert kinds.of(view) is kinds.named("kubeflow.org/v1", "PyTorchJob") is pytorch
+
+
+@pytest.mark.parametrize(
+    ("policy", "asked"), [(None, True), ("None", True), ("Running", False), ("All", False)]
+)
+def test_who_was_asked_to_end_its_pods_is_not_asked_again(policy, asked):
+    raw = job()
+    raw["spec"]["runPolicy"] = {"suspend": True} | ({} if policy is None else {"cleanPodPolicy": policy})
+    assert (pytorch.end_pods(pytorch.unit(raw)) is not None) is asked
