@@ -32,7 +32,7 @@ import numpy.typing as npt
 from lstqueue.engine import model
 from lstqueue.evaluate import workload
 
-EXTRA = ".venv/bin/pip install -e '.[evaluate]' (in the checkout)"
+EXTRA = "pip install 'lstqueue[evaluate]', or .venv/bin/pip install -e '.[evaluate]' in a checkout"
 """What brings the solvers."""
 
 METHOD = "highs-ipm"
