@@ -20,7 +20,7 @@ Object = Mapping[str, Any]
 INDEX = "batch.kubernetes.io/job-completion-index"
 REPLICA_TYPE = "training.kubeflow.org/replica-type"
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
-_REPLICATED = "PyTorchJob"
+_REPLICATED, _REPLICATED_BY = "PyTorchJob", "kubeflow.org/"
 """The kind whose controller labels its pods with their roles."""
 
 
@@ -148,7 +148,8 @@ def pod(raw: Object) -> PodView:
     pinning = _pinning(spec) if ours else None
     let_go = bool(ours) and pinning is None
     maker = _maker(meta)
-    replica = number(labels.get(REPLICA_INDEX), -1) if maker[0] == _REPLICATED else -1
+    replicated = maker[0] == _REPLICATED and bool(_controller(meta, group=_REPLICATED_BY))
+    replica = number(labels.get(REPLICA_INDEX), -1) if replicated else -1
     return PodView(
         uid=meta["uid"],
         namespace=meta["namespace"],
@@ -175,7 +176,7 @@ def pod(raw: Object) -> PodView:
         pinning=pinning,
         created=times.parse(meta["creationTimestamp"]) if pinning and meta.get("creationTimestamp") else 0,
         slot=number(annotations.get(names.ANNOTATION_RANK), -1) if let_go else -1,
-        maker=maker if pinning or maker[0] == _REPLICATED else ("", ""),
+        maker=maker if pinning or replicated else ("", ""),
         replica=replica,
         bound=_bound(conditions) if ours and spec.get("nodeName") else 0,
         grace=int(meta.get("deletionGracePeriodSeconds") or 0),

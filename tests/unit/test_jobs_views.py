@@ -193,3 +193,19 @@ def test_ranges_can_be_read_back(numbers):
 def test_ranges_are_short():
     assert views.ranges((0, 1, 2, 5, 7, 8)) == "0-2,5,7-8"
     assert views.ranges(()) == ""
+
+
+@pytest.mark.parametrize(
+    ("version", "maker"),
+    [
+        ("kubeflow.org/v1", ("PyTorchJob", "train")),
+        ("example.com/v1", ("", "")),
+        ("kubeflow.org.evil/v1", ("", "")),
+    ],
+)
+def test_only_the_pods_of_kubeflows_pytorchjobs_keep_what_made_them(version, maker):
+    owner = {"apiVersion": version, "kind": "PyTorchJob", "name": "train", "uid": "u", "controller": True}
+    meta = {"uid": "p", "namespace": "d", "name": "train-worker-0", "resourceVersion": "1"}
+    labels = {"training.kubeflow.org/replica-index": "0"}
+    found = views.pod({"metadata": {**meta, "labels": labels, "ownerReferences": [owner]}})
+    assert (found.maker, found.replica) == (maker, 0 if maker[0] else -1)
